@@ -113,10 +113,11 @@ absl::StatusOr<BenchParts> ParseBenchParts(const std::string& text) {
                    : part == "throughput" ? &parts.throughput
                    : part == "cold"       ? &parts.cold
                    : part == "products"   ? &parts.products
+                   : part == "traces"     ? &parts.traces
                                           : nullptr;
     if (wanted == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("--parts: \"%s\" is none of stages, frame, throughput, cold and products", part));
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "--parts: \"%s\" is none of stages, frame, throughput, cold, products and traces", part));
     }
     *wanted = true;
   }
@@ -159,18 +160,22 @@ absl::StatusOr<Report> RunBench(const Inputs& inputs, const BenchOptions& option
   }
   if (report.stages || report.frame) {
     announce(absl::StrFormat("Timing frames, one in flight, %d times", amount.repeats));
-    SPEXD_ASSIGN_OR_RETURN(report.series, TimeFrames(engine, inputs, amount.repeats, amount.warmup));
+    SPEXD_ASSIGN_OR_RETURN(report.series,
+                           TimeFrames(engine, inputs, amount.repeats, amount.warmup, options.parts.traces));
   }
   for (size_t k = 0; options.parts.throughput && k < amount.in_flight.size(); ++k) {
-    for (const bool own_psf : {true, false}) {
+    for (const PsfKind psf : {PsfKind::kOwn, PsfKind::kPrepared, PsfKind::kMoved}) {
+      if (psf == PsfKind::kMoved && !options.parts.traces) continue;
       ThroughputOptions throughput;
       throughput.in_flight = amount.in_flight[k];
-      throughput.own_psf = own_psf;
+      throughput.psf = psf;
       throughput.warmup = amount.warmup;
       throughput.frames = amount.repeats;
       throughput.seconds = options.seconds;
       announce(absl::StrFormat("Timing throughput, %d in flight, %s", throughput.in_flight,
-                               own_psf ? "each with its own PSF" : "PSF prepared"));
+                               psf == PsfKind::kPrepared ? "PSF prepared"
+                               : psf == PsfKind::kOwn    ? "each with its own PSF"
+                                                         : "each with a moved PSF"));
       SPEXD_ASSIGN_OR_RETURN(Throughput run, TimeThroughput(engine, inputs, throughput));
       report.throughput.push_back(std::move(run));
     }

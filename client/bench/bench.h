@@ -15,11 +15,11 @@
 namespace spexd::bench {
 
 struct BenchParts {
-  bool stages = false, frame = false, throughput = false, cold = false, products = false;
+  bool stages = false, frame = false, throughput = false, cold = false, products = false, traces = false;
 };
 
-// "stages,frame": some of stages, frame, throughput, cold and products. InvalidArgument names one that is
-// none of them.
+// "stages,frame": some of stages, frame, throughput, cold, products and traces. InvalidArgument names one
+// that is none of them.
 absl::StatusOr<BenchParts> ParseBenchParts(const std::string& text);
 
 // Peak rates of the machine, as far as the user gives them (see Peaks).
@@ -31,7 +31,7 @@ inline constexpr double kDeviceFlops = 33.5e12, kDeviceMatrixFlops = 60e12, kDev
                         kDeviceLinkBytes = 55e9;
 
 struct BenchOptions {
-  BenchParts parts = {true, true, true, true, false};
+  BenchParts parts = {.stages = true, .frame = true, .throughput = true, .cold = true};
   bool check = true;
   // If not given, smaller for the CPU, whose frames take seconds.
   std::optional<int> repeats, warmup;

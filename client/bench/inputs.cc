@@ -9,6 +9,9 @@
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
 #include "core/plan/grid_plan.h"
+#include "core/simulate/instrument.h"
+#include "core/simulate/sky_and_targets.h"
+#include "core/traces/shifts/move.h"
 
 namespace spexd::bench {
 namespace {
@@ -16,6 +19,7 @@ namespace {
 constexpr int kCopies = 8;
 constexpr int kShifts = 100;  // shifts of at most 1e-4, the size of a barycentric correction
 constexpr double kShift = 1e-6;
+constexpr double kDisplacedX = 0.3, kDisplacedY = 0.2;  // pixels
 
 std::string FileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
@@ -75,10 +79,17 @@ absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const Wav
   inputs.description = absl::StrFormat("simulated, seed %d", options.seed);
   inputs.psf = std::make_shared<const Psf>(std::move(simulation.psf));
   inputs.image = std::make_shared<const Image>(std::move(image));
+  SPEXD_ASSIGN_OR_RETURN(const SimulatorOptions complete, CompleteOptions(options));
+  inputs.sky = std::make_shared<const ReferenceSpectrum>(ReferenceSpectrum{simulation.truth.wave, MakeSky(simulation.truth.wave, complete.seed)});
   inputs.truth = std::move(simulation.truth);
   inputs.grid = grid;
   SPEXD_RETURN_IF_ERROR(CheckInputs(inputs));
   return inputs;
+}
+
+std::shared_ptr<const Psf> DisplacedPsf(const Inputs& inputs) {
+  return std::make_shared<const Psf>(
+      MovePsf(*inputs.psf, ShiftSeries({1, 1}, -kDisplacedX), ShiftSeries({1, 1}, -kDisplacedY)));
 }
 
 OwnPsfs::OwnPsfs(const Inputs& inputs) : grid_(inputs.grid) {

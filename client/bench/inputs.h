@@ -15,6 +15,7 @@
 #include "core/model/truth.h"
 #include "core/model/wavelength_grid.h"
 #include "core/simulate/simulator.h"
+#include "core/traces/shifts/reference.h"
 
 namespace spexd::bench {
 
@@ -23,7 +24,8 @@ struct Inputs {
   std::shared_ptr<const Psf> psf;
   std::shared_ptr<const Image> image;
   std::shared_ptr<const CodedImage> coded;  // the same as its file has it, for engines that decode; or null
-  std::optional<Truth> truth;               // only for a simulated frame
+  std::optional<Truth> truth;               // only for a simulated frame, as is
+  std::shared_ptr<const ReferenceSpectrum> sky;  // what all fibres see
   WavelengthGrid grid;
   int bundle_size = 25;
 
@@ -37,6 +39,10 @@ struct Inputs {
 absl::StatusOr<Inputs> ReadInputs(const std::string& image, const std::string& psf,
                                   const WavelengthGrid& grid);
 absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const WavelengthGrid& grid);
+
+// The PSF of another exposure, whose traces are 0.3 pixels off in x and 0.2 in y: what frames are given that
+// measure their trace shifts.
+std::shared_ptr<const Psf> DisplacedPsf(const Inputs& inputs);
 
 // A PSF and a grid for each frame, as in production: copies of the PSF in turn, each time on a grid shifted
 // by another part in a million. Nothing that an engine keeps from one frame can be used for the next.

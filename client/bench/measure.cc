@@ -9,23 +9,31 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/base/machine/cpus.h"
 #include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
+#include "core/traces/shifts/move.h"
 
 namespace spexd::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+void SetImage(Engine* engine, const Inputs& inputs, RequestImage* request) {
+  request->image = inputs.image;
+  if (engine->Info().decodes) request->coded = inputs.coded;
+}
+
 absl::StatusOr<FrameTiming> Time(Engine* engine, const Inputs& inputs,
                                  std::shared_ptr<const PreparedPsf> prepared, Clock::time_point start,
-                                 const BundleSink& sink) {
+                                 const BundleSink& sink,
+                                 std::shared_ptr<const LoadedImage> loaded = nullptr) {
   FrameTiming timing;
   int bundles = 0;
   ExtractRequest request;
   request.prepared = std::move(prepared);
-  request.image = inputs.image;
-  if (engine->Info().decodes) request.coded = inputs.coded;
+  request.loaded = std::move(loaded);
+  SetImage(engine, inputs, &request);
   request.fibres = inputs.fibres();
   request.psferr = inputs.psf->psferr;
   request.float32 = true;
@@ -47,6 +55,10 @@ absl::StatusOr<FrameTiming> Time(Engine* engine, const Inputs& inputs,
 }
 
 }  // namespace
+
+const char* PsfKindName(PsfKind kind) {
+  return kind == PsfKind::kPrepared ? "prepared" : kind == PsfKind::kOwn ? "own" : "moved";
+}
 
 double FrameTiming::engine() const {
   return std::accumulate(stages.seconds.begin(), stages.seconds.end(), 0.0);
@@ -83,9 +95,32 @@ absl::StatusOr<FrameTiming> TimeWithPsf(Engine* engine, const Inputs& inputs, st
   return timing;
 }
 
-absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int repeats, int warmup) {
+absl::StatusOr<FrameTiming> TimeMoved(Engine* engine, const Inputs& inputs, std::shared_ptr<const Psf> psf) {
+  const Clock::time_point start = Clock::now();
+  TraceRequest request;
+  SetImage(engine, inputs, &request);
+  request.psf = psf;
+  request.reference = inputs.sky;
+  request.options.bundle_size = inputs.bundle_size;
+  request.threads = AvailableCpus();
+  SPEXD_ASSIGN_OR_RETURN(const MeasuredTraces measured, engine->MeasureTraces(request));
+  const Clock::time_point begin = Clock::now();
+  SPEXD_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedPsf> prepared,
+                         engine->Prepare(std::make_shared<const Psf>(MovePsf(*psf, measured.shifts)),
+                                         inputs.grid, inputs.bundle_size));
+  const double prepare = SecondsSince(begin);
+  SPEXD_ASSIGN_OR_RETURN(FrameTiming timing,
+                         Time(engine, inputs, std::move(prepared), start, nullptr, measured.image));
+  timing.traces = measured.seconds;
+  timing.prepare = prepare;
+  return timing;
+}
+
+absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int repeats, int warmup,
+                                       bool traces) {
   FrameSeries series;
   const OwnPsfs psfs(inputs);
+  const std::shared_ptr<const Psf> displaced = DisplacedPsf(inputs);
   SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<const PreparedPsf> prepared,
                          engine->Prepare(inputs.psf, inputs.grid, inputs.bundle_size));
   // The kinds take turns, so that other load on the machine affects both.
@@ -93,7 +128,12 @@ absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int
     SPEXD_ASSIGN_OR_RETURN(const FrameTiming own,
                            TimeWithPsf(engine, inputs, psfs.psf(frame), psfs.grid(frame)));
     SPEXD_ASSIGN_OR_RETURN(const FrameTiming again, TimePrepared(engine, inputs, prepared));
+    FrameTiming moved;
+    if (traces) {
+      SPEXD_ASSIGN_OR_RETURN(moved, TimeMoved(engine, inputs, displaced));
+    }
     if (frame < warmup) continue;
+    if (traces) series.moved.push_back(moved);
     series.own_psf.push_back(own);
     series.prepared.push_back(again);
   }
@@ -104,10 +144,11 @@ absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
                                           const ThroughputOptions& options) {
   Throughput result;
   result.in_flight = options.in_flight;
-  result.own_psf = options.own_psf;
+  result.psf = options.psf;
   const OwnPsfs psfs(inputs);
+  const std::shared_ptr<const Psf> displaced = DisplacedPsf(inputs);
   std::shared_ptr<const PreparedPsf> prepared;
-  if (!options.own_psf) {
+  if (options.psf == PsfKind::kPrepared) {
     SPEXD_ASSIGN_OR_RETURN(prepared, engine->Prepare(inputs.psf, inputs.grid, inputs.bundle_size));
   }
   std::atomic<int> next = 0;
@@ -119,8 +160,9 @@ absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
   const auto work = [&](int thread, const std::function<bool(int)>& enough) {
     for (int frame = next++; !failed && !enough(frame); frame = next++) {
       const absl::StatusOr<FrameTiming> timing =
-          options.own_psf ? TimeWithPsf(engine, inputs, psfs.psf(frame), psfs.grid(frame))
-                          : TimePrepared(engine, inputs, prepared);
+          options.psf == PsfKind::kPrepared ? TimePrepared(engine, inputs, prepared)
+          : options.psf == PsfKind::kOwn    ? TimeWithPsf(engine, inputs, psfs.psf(frame), psfs.grid(frame))
+                                            : TimeMoved(engine, inputs, displaced);
       if (timing.ok()) {
         frames[thread].push_back(*timing);
       } else {

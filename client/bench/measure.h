@@ -17,6 +17,7 @@ namespace spexd::bench {
 
 // Wall-clock seconds of one frame, from when its PSF and image are in memory; float32 result.
 struct FrameTiming {
+  double traces = 0;        // measurement of trace shifts, without the wait for a device
   double prepare = 0;       // Prepare only; 0 if the PSF was prepared before
   double first_bundle = 0;  // time until the first bundle arrived, Prepare included
   double wall = 0;          // time until the last bundle arrived and Extract returned
@@ -41,15 +42,24 @@ absl::StatusOr<double> SecondsOf(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Frames one after the other: with one prepared PSF for all of them, or each with its own.
+// Which PSF a frame is extracted with.
+enum class PsfKind {
+  kPrepared,  // one for all frames, prepared once
+  kOwn,       // its own, which is prepared
+  kMoved,     // one for all frames, moved by the trace shifts that are measured in the frame, then prepared
+};
+// "prepared", "own", "moved".
+const char* PsfKindName(PsfKind kind);
+
+// Frames one after the other, by PsfKind. Without kMoved where it was not asked for.
 struct FrameSeries {
-  std::vector<FrameTiming> prepared, own_psf;
+  std::vector<FrameTiming> prepared, own_psf, moved;
 };
 
 // `in_flight` threads, each with one frame after the other.
 struct Throughput {
   int in_flight = 1;
-  bool own_psf = false;
+  PsfKind psf = PsfKind::kPrepared;
   double seconds = 0;  // time from the first frame's start to the last one's end
   std::vector<FrameTiming> frames;
 
@@ -58,7 +68,7 @@ struct Throughput {
 
 struct ThroughputOptions {
   int in_flight = 1;
-  bool own_psf = false;
+  PsfKind psf = PsfKind::kPrepared;
   int warmup = 1;      // frames of each thread before the clock starts
   int frames = 3;      // minimum number of frames ...
   double seconds = 5;  // ... and minimum duration
@@ -72,8 +82,12 @@ absl::StatusOr<FrameTiming> TimePrepared(Engine* engine, const Inputs& inputs,
 absl::StatusOr<FrameTiming> TimeWithPsf(Engine* engine, const Inputs& inputs, std::shared_ptr<const Psf> psf,
                                         const WavelengthGrid& grid, const BundleSink& sink = nullptr);
 
-// `repeats` frames of each kind, in turn, after `warmup`.
-absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int repeats, int warmup);
+// Measures the trace shifts of the frame against `psf`, and extracts with that PSF moved.
+absl::StatusOr<FrameTiming> TimeMoved(Engine* engine, const Inputs& inputs, std::shared_ptr<const Psf> psf);
+
+// `repeats` frames of each kind, in turn, after `warmup`; of kMoved only if `traces`.
+absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int repeats, int warmup,
+                                       bool traces);
 absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
                                           const ThroughputOptions& options);
 

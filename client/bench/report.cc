@@ -125,26 +125,31 @@ std::string FormatStages(const Report& report) {
 }
 
 std::string FormatFrames(const Report& report) {
-  Rows rows = {{"frame", "wall, ms", "first bundle, ms", "Prepare, ms", SecondsKind(report) + ", ms"}};
-  for (const auto& [name, frames] :
-       {std::pair{"own PSF", &report.series->own_psf}, std::pair{"prepared", &report.series->prepared}}) {
-    rows.push_back(
-        {name, SpreadText(*frames, Wall),
-         Milliseconds(SpreadOf(*frames, [](const FrameTiming& f) { return f.first_bundle; }).median),
-         Milliseconds(SpreadOf(*frames, [](const FrameTiming& f) { return f.prepare; }).median),
-         SpreadText(*frames, [](const FrameTiming& f) { return f.engine(); })});
+  Rows rows = {
+      {"frame", "wall, ms", "first bundle, ms", "traces, ms", "Prepare, ms", SecondsKind(report) + ", ms"}};
+  const FrameSeries& series = *report.series;
+  for (const auto& [name, frames] : {std::pair{"own PSF", &series.own_psf},
+                                     {"prepared", &series.prepared},
+                                     {"moved PSF", &series.moved}}) {
+    if (frames->empty()) continue;
+    const auto median = [&](double FrameTiming::*value) {
+      return Milliseconds(SpreadOf(*frames, [value](const FrameTiming& f) { return f.*value; }).median);
+    };
+    rows.push_back({name, SpreadText(*frames, Wall), median(&FrameTiming::first_bundle),
+                    median(&FrameTiming::traces), median(&FrameTiming::prepare),
+                    SpreadText(*frames, [](const FrameTiming& f) { return f.engine(); })});
   }
   return absl::StrFormat(
       "\nOne frame in flight, float32 result; medians of %d (least .. most); wall and first "
-      "bundle with Prepare\n\n%s",
+      "bundle with traces and Prepare\n\n%s",
       report.series->own_psf.size(), FormatTable(rows));
 }
 
 std::string FormatThroughput(const Report& report) {
   Rows rows = {{"in flight", "PSF", "frames", "seconds", "frames/s", "a frame, ms"}};
   for (const Throughput& run : report.throughput) {
-    rows.push_back({absl::StrCat(run.in_flight), run.own_psf ? "own" : "prepared",
-                    absl::StrCat(run.frames.size()), absl::StrFormat("%.2f", run.seconds),
+    rows.push_back({absl::StrCat(run.in_flight), PsfKindName(run.psf), absl::StrCat(run.frames.size()),
+                    absl::StrFormat("%.2f", run.seconds),
                     absl::StrFormat("%.*f", run.rate() < 10 ? 3 : 1, run.rate()),
                     SpreadText(run.frames, Wall)});
   }

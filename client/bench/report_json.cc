@@ -11,11 +11,8 @@ using Json = nlohmann::ordered_json;
 Json OfFrame(const FrameTiming& frame) {
   Json stages;
   for (Stage stage : kAllStages) stages[StageName(stage)] = frame.stages[stage];
-  return {{"wall", frame.wall},
-          {"first_bundle", frame.first_bundle},
-          {"prepare", frame.prepare},
-          {"engine", frame.engine()},
-          {"stages", std::move(stages)}};
+  return {{"wall", frame.wall},       {"first_bundle", frame.first_bundle}, {"traces", frame.traces},
+          {"prepare", frame.prepare}, {"engine", frame.engine()},           {"stages", std::move(stages)}};
 }
 
 Json OfFrames(const std::vector<FrameTiming>& frames) {
@@ -136,13 +133,14 @@ Json ToJson(const Report& report) {
   if (report.series.has_value()) {
     json["frames"] = {{"own_psf", OfFrames(report.series->own_psf)},
                       {"prepared", OfFrames(report.series->prepared)}};
+    if (!report.series->moved.empty()) json["frames"]["moved"] = OfFrames(report.series->moved);
   }
   if (!report.throughput.empty()) json["throughput"] = Json::array();
   for (const Throughput& run : report.throughput) {
     Json walls = Json::array();
     for (const FrameTiming& frame : run.frames) walls.push_back(frame.wall);
     json["throughput"].push_back({{"in_flight", run.in_flight},
-                                  {"psf", run.own_psf ? "own" : "prepared"},
+                                  {"psf", PsfKindName(run.psf)},
                                   {"seconds", run.seconds},
                                   {"frames_per_second", run.rate()},
                                   {"walls", std::move(walls)}});

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -25,7 +26,10 @@
 #include "core/model/frame.h"
 #include "core/model/image.h"
 #include "core/model/psf.h"
+#include "core/model/traces/trace_shifts.h"
 #include "core/model/wavelength_grid.h"
+#include "core/traces/shifts/options.h"
+#include "core/traces/shifts/reference.h"
 
 namespace spexd {
 
@@ -41,12 +45,39 @@ class PreparedPsf {
   virtual bool fine_grid_prior() const = 0;
 };
 
-struct ExtractRequest {
-  std::shared_ptr<const PreparedPsf> prepared;
+// What an engine with devices keeps of an image for its next call.
+class LoadedImage {
+ public:
+  virtual ~LoadedImage() = default;
+};
+
+// The image of a request.
+struct RequestImage {
   std::shared_ptr<const Image> image;       // has the PSF's CCD size; or
   std::shared_ptr<const CodedImage> coded;  // the same still coded, for engines that decode (EngineInfo),
                                             // which take it where both are given; or
-  ImagePlanes planes;                       // the same in the caller's arrays, which outlive Extract
+  ImagePlanes planes;                       // the same in the caller's arrays, which outlive the call
+};
+
+// A measurement of trace shifts.
+struct TraceRequest : RequestImage {
+  std::shared_ptr<const Psf> psf;
+  std::shared_ptr<const ReferenceSpectrum> reference;  // null: none
+  TraceShiftOptions options;
+  int threads = 1;  // of engines without devices
+  std::stop_token stop;
+};
+
+struct MeasuredTraces {
+  TraceShifts shifts;
+  double seconds = 0;  // of the measurement, without the wait for a device
+  std::shared_ptr<const LoadedImage> image;
+};
+
+struct ExtractRequest : RequestImage {
+  std::shared_ptr<const PreparedPsf> prepared;
+  // The same image as MeasureTraces left it, so that it need not be copied and decoded again; or null.
+  std::shared_ptr<const LoadedImage> loaded;
   // Where not null: set to the Image::negative_ivar of a coded image when Extract returns OK.
   int64_t* negative_ivar = nullptr;
   FibreRange fibres;      // need not align with bundles: a cut bundle is solved whole, then trimmed
@@ -67,7 +98,7 @@ struct ExtractRequest {
 };
 
 // The request's image, if it is not coded.
-inline ImagePlanes PlanesOf(const ExtractRequest& request) {
+inline ImagePlanes PlanesOf(const RequestImage& request) {
   return request.image != nullptr ? PlanesOf(*request.image) : request.planes;
 }
 
@@ -107,19 +138,20 @@ struct JobOutline {
   FibreRange fibres;
   bool want_model = false;
   bool float32 = false;
+  std::optional<TraceShiftOptions> trace_shifts;  // options of the measurement, if there is one
 };
 
 // The outline of a request. It points into the request's PSF.
 inline JobOutline OutlineOf(const ExtractRequest& request) {
   const PreparedPsf& prepared = *request.prepared;
-  return {prepared.psf().get(), prepared.grid(),    prepared.bundle_size(),
-          request.fibres,       request.want_model, request.float32};
+  return {prepared.psf().get(), prepared.grid(), prepared.bundle_size(), request.fibres, request.want_model,
+          request.float32,      std::nullopt};
 }
 
 // Expected time and memory of a job.
 struct JobEstimate {
-  // Seconds of Prepare and Extract, with the job alone on the engine: on one device, or with all threads. 0:
-  // unknown.
+  // Seconds of MeasureTraces, Prepare and Extract, with the job alone on the engine: on one device, or with
+  // all threads. 0: unknown.
   double seconds = 0;
   // Memory that the engine will take, of the host and of one device (0 if it has none). As much of the job is
   // held at once as there is room for.
@@ -183,6 +215,16 @@ class Engine {
   // Takes microseconds and no memory that grows with the job. Corrected by the times of earlier jobs.
   // REQUIRES: CheckPreparation and the fibres' range are OK (core/extract/request_checks.h).
   virtual JobEstimate Estimate(const JobOutline& outline) const { return {}; }
+
+  // Measures trace shifts (core/traces/README.md), which are the same to the bit each time on engines of a
+  // kind. A shift that cannot be measured is data: its status is kRefused.
+  //
+  // InvalidArgument as CheckTraceInputs (core/traces/stages.h), an image of another size or with damaged
+  // coding, bundles of more fibres than a device takes. ResourceExhausted: a device's memory is too small.
+  // Unavailable, Cancelled: as Extract.
+  virtual absl::StatusOr<MeasuredTraces> MeasureTraces(const TraceRequest& request) {
+    return absl::UnimplementedError("trace shifts: this engine does not measure them");
+  }
 
   // InvalidArgument: a bad PSF, a grid outside its domain (by more than kDomainMargin) or too fine, a bundle
   // size < 1. ResourceExhausted: the workspace of one bundle would exceed the engine's limit.

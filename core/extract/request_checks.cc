@@ -19,9 +19,7 @@ absl::Status CheckPreparation(const Psf& psf, const WavelengthGrid& grid, int bu
   return absl::OkStatus();
 }
 
-namespace {
-
-absl::Status CheckImage(const ExtractRequest& request, const Psf& psf) {
+absl::Status CheckImage(const RequestImage& request, const Psf& psf) {
   const ImagePlanes planes = PlanesOf(request);
   const CodedImage* const coded = request.coded.get();
   const int rows = coded != nullptr ? coded->rows : planes.rows,
@@ -38,8 +36,6 @@ absl::Status CheckImage(const ExtractRequest& request, const Psf& psf) {
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::Status CheckRequest(const ExtractRequest& request) {
   const Psf& psf = *request.prepared->psf();

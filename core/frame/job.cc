@@ -167,6 +167,14 @@ absl::StatusOr<JobPlan> PlanJob(const JobSpec& asked, const JobInput& input) {
   return plan;
 }
 
+TraceShiftOptions TraceOptionsOf(const JobPlan& plan) {
+  TraceShiftOptions options;
+  options.measure_y = plan.trace_shifts != TraceAxes::kX;
+  options.degrees = plan.trace_degrees;
+  options.bundle_size = plan.bundle_size;
+  return options;
+}
+
 JobOutline OutlineOf(const JobPlan& plan, const Psf& psf) {
   JobOutline outline;
   outline.psf = &psf;
@@ -175,6 +183,7 @@ JobOutline OutlineOf(const JobPlan& plan, const Psf& psf) {
   outline.fibres = plan.fibres;
   outline.want_model = plan.model;
   outline.float32 = true;
+  if (plan.trace_shifts != TraceAxes::kOff) outline.trace_shifts = TraceOptionsOf(plan);
   return outline;
 }
 

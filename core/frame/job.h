@@ -84,6 +84,9 @@ TraceAxes ResolveTraceAxes(TraceAxes asked, const std::vector<std::string>& imag
 // does not have, a bad grid, or a barycentric correction without a date or position.
 absl::StatusOr<JobPlan> PlanJob(const JobSpec& spec, const JobInput& input);
 
+// How trace shifts are measured. REQUIRES: plan.trace_shifts is not kOff.
+TraceShiftOptions TraceOptionsOf(const JobPlan& plan);
+
 // Outline of a planned job, for an engine's estimate. The PSF must outlive it.
 JobOutline OutlineOf(const JobPlan& plan, const Psf& psf);
 

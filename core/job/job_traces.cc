@@ -9,7 +9,6 @@
 #include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
-#include "core/job/raw_image.h"
 #include "core/traces/measure.h"
 #include "core/traces/shifts/move.h"
 
@@ -20,14 +19,6 @@ bool IsNegligible(const AxisShifts& axis, double limit) {
   return std::max(std::abs(axis.min), std::abs(axis.max)) < limit;
 }
 
-TraceShiftOptions ToOptions(const TraceRequest& request) {
-  TraceShiftOptions options;
-  options.measure_y = request.axes != TraceAxes::kX;
-  options.degrees = request.degrees;
-  options.bundle_size = request.bundle_size;
-  return options;
-}
-
 // A grid for jobs that extract nothing: the range of the PSF, which traces need not cover, does not matter.
 WavelengthGrid OneBinWithin(const LegendreTable& trace) {
   return {.first = 0.5 * (trace.wave_min + trace.wave_max), .step = 0.8, .count = 1};
@@ -35,23 +26,14 @@ WavelengthGrid OneBinWithin(const LegendreTable& trace) {
 
 }  // namespace
 
-TraceRequest ToTraceRequest(const JobPlan& plan, const ReferenceSpectrum* reference,
-                            const std::string& reference_name) {
-  return {.axes = plan.trace_shifts,
-          .degrees = plan.trace_degrees,
-          .bundle_size = plan.bundle_size,
-          .reference = reference,
-          .reference_name = reference_name};
-}
-
 absl::Status CheckTraces(const Psf& psf, const std::string& psf_name) {
   const absl::Status status = CheckTracesOf(psf, TraceShiftOptions());
   return absl::Status(status.code(),
                       status.ok() ? "" : absl::StrCat("PSF ", psf_name, ": ", status.message()));
 }
 
-int64_t TraceBytes(const Psf& psf, const TraceRequest& request, int threads) {
-  return TraceShiftBytes(psf, ToOptions(request), threads) + PsfBytes(psf);
+int64_t TraceBytes(const Psf& psf, const JobPlan& plan, int threads) {
+  return TraceShiftBytes(psf, TraceOptionsOf(plan), threads) + PsfBytes(psf);
 }
 
 std::string RefusedTraces(const TraceShifts& shifts) {
@@ -62,16 +44,12 @@ std::string RefusedTraces(const TraceShifts& shifts) {
   return absl::StrCat("trace shifts in ", x && y ? "x and y" : x ? "x" : "y", " were not measured: ", reason);
 }
 
-absl::StatusOr<TraceReport> MeasureTraces(const Image& image, const Psf& psf, const std::string& psf_name,
-                                          const TraceRequest& request, const Workers& workers) {
-  SPEXD_RETURN_IF_ERROR(CheckTraces(psf, psf_name));
+TraceReport ReportTraces(const Psf& psf, TraceShifts shifts, const JobPlan& plan,
+                         const std::string& reference_name) {
   TraceReport report;
-  SPEXD_ASSIGN_OR_RETURN(report.shifts,
-                         MeasureTraceShifts(image, psf, request.reference, ToOptions(request), workers));
-  report.moved =
-      !IsNegligible(report.shifts.x, kNegligibleShiftX) || !IsNegligible(report.shifts.y, kNegligibleShiftY);
-  if (request.axes != TraceAxes::kX && request.reference != nullptr)
-    report.reference = request.reference_name;
+  report.moved = !IsNegligible(shifts.x, kNegligibleShiftX) || !IsNegligible(shifts.y, kNegligibleShiftY);
+  report.shifts = std::move(shifts);
+  if (plan.trace_shifts != TraceAxes::kX) report.reference = reference_name;
   report.wave_min = psf.x.wave_min;
   report.wave_max = psf.x.wave_max;
   report.u = FibrePositions(psf);
@@ -106,9 +84,12 @@ absl::StatusOr<TraceReport> MeasureFrameTraces(const JobSources& sources, const 
   SPEXD_ASSIGN_OR_RETURN(const Image image, sources.arrays.has_value()
                                                 ? CopyImage(sources.arrays->planes, workers)
                                                 : ReadPreprocImage(*sources.image, workers));
-  return MeasureTraces(image, *input.psf, input.psf_name,
-                       ToTraceRequest(plan, sources.trace_reference.get(), sources.trace_reference_name),
-                       workers);
+  SPEXD_RETURN_IF_ERROR(CheckTraces(*input.psf, input.psf_name));
+  SPEXD_ASSIGN_OR_RETURN(
+      TraceShifts shifts,
+      MeasureTraceShifts(image, *input.psf, sources.trace_reference.get(), TraceOptionsOf(plan), workers));
+  return ReportTraces(*input.psf, std::move(shifts), plan,
+                      sources.trace_reference != nullptr ? sources.trace_reference_name : "");
 }
 
 }  // namespace spexd

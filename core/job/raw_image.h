@@ -28,11 +28,6 @@ ImagePlanes PlanesOf(const RawImage& raw);
 // The Image::negative_ivar of an image that is read in place. Cancelled if a stop is requested.
 absl::StatusOr<int64_t> CountUnflaggedNegative(const ImagePlanes& planes, const Workers& workers);
 
-// The image after the mask rule, of kDecodedBytesPerPixel. Cancelled if a stop is requested.
-absl::StatusOr<Image> CopyImage(const ImagePlanes& planes, const Workers& workers);
-
-inline constexpr int64_t kDecodedBytesPerPixel = 8;
-
 }  // namespace spexd
 
 #endif  // SPEXD_CORE_JOB_RAW_IMAGE_H_

@@ -101,9 +101,8 @@ absl::StatusOr<JobInput> JobRun::ReadHeaders() {
     input.image_columns = header.columns;
     input.image_cards = std::move(header.image_cards);
     input.fibermap = std::move(header.fibermap);
-    // An engine that is not there yet comes up while the image is decoded here. So it is for trace shifts.
-    keep_coded_ = header.coded_bytes.has_value() && engine_ != nullptr && engine_->Info().decodes &&
-                  spec_.trace_shifts == TraceAxes::kOff;
+    // An engine that is not there yet comes up while the image is decoded here.
+    keep_coded_ = header.coded_bytes.has_value() && engine_ != nullptr && engine_->Info().decodes;
     needs_.image_bytes = keep_coded_ ? *header.coded_bytes : header.decode_bytes;
   }
   if (sources_.fibermap.has_value()) {
@@ -119,10 +118,12 @@ absl::Status JobRun::PlanFromHeaders() {
   plan_ = std::make_shared<const JobPlan>(std::move(plan));
   if (plan_->trace_shifts != TraceAxes::kOff) {
     SPEXD_RETURN_IF_ERROR(CheckTraces(*psf_, sources_.psf_name));
-    needs_.trace_bytes =
-        TraceBytes(*psf_, ToTraceRequest(*plan_, trace_reference_.get(), trace_reference_name_), threads_);
-    if (!sources_.image.has_value()) {
-      needs_.image_bytes += kDecodedBytesPerPixel * input.image_rows * input.image_columns;
+    if (engine_ != nullptr && engine_->Info().has_devices) {
+      needs_.trace_bytes = PsfBytes(*psf_);  // with moved traces
+    } else {
+      needs_.trace_bytes = TraceBytes(*psf_, *plan_, threads_);
+      if (!sources_.image.has_value())
+        needs_.image_bytes += kDecodedBytesPerPixel * input.image_rows * input.image_columns;
     }
   }
   if (engine_ != nullptr) SPEXD_RETURN_IF_ERROR(Estimate());
@@ -154,12 +155,13 @@ absl::Status JobRun::LoadImage() {
   raw_image_ = std::move(sources_.raw_image);
   if (sources_.arrays.has_value()) arrays_ = sources_.arrays->planes;
   SPEXD_ASSIGN_OR_RETURN(negative_ivar_, CountUnflaggedNegative(ImageInPlace(), workers));
-  if (plan_->trace_shifts == TraceAxes::kOff) return absl::OkStatus();
-  SPEXD_ASSIGN_OR_RETURN(Image image, CopyImage(ImageInPlace(), workers));
-  image_ = std::make_shared<const Image>(std::move(image));
-  raw_image_.reset();
-  arrays_ = {};
   return absl::OkStatus();
+}
+
+void JobRun::SetImage(RequestImage* request) const {
+  request->image = image_;
+  request->coded = coded_;
+  request->planes = ImageInPlace();
 }
 
 absl::Status JobRun::Load() {
@@ -192,12 +194,20 @@ absl::Status JobRun::Read() {
 absl::Status JobRun::MoveTraces() {
   if (plan_->trace_shifts == TraceAxes::kOff) return absl::OkStatus();
   SPEXD_RETURN_IF_ERROR(CheckStop(stop_));
-  const Stopwatch measure;
+  SPEXD_RETURN_IF_ERROR(NeedEngine());
   const FrameOrigin& origin = plan_->origin;
-  SPEXD_ASSIGN_OR_RETURN(TraceReport report,
-                         MeasureTraces(*image_, *psf_, origin.input_psf,
-                                       ToTraceRequest(*plan_, trace_reference_.get(), trace_reference_name_),
-                                       {threads_, stop_}));
+  TraceRequest request;
+  SetImage(&request);
+  request.psf = psf_;
+  request.reference = trace_reference_;
+  request.options = TraceOptionsOf(*plan_);
+  request.threads = threads_;
+  request.stop = stop_;
+  SPEXD_ASSIGN_OR_RETURN(MeasuredTraces measured, engine_->MeasureTraces(request));
+  loaded_ = std::move(measured.image);
+  EndStage("traces", measured.seconds);
+  TraceReport report = ReportTraces(*psf_, std::move(measured.shifts), *plan_,
+                                    trace_reference_ != nullptr ? trace_reference_name_ : "");
   if (const std::string refused = RefusedTraces(report.shifts); plan_->trace_required && !refused.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(origin.input_image, " with PSF ", origin.input_psf, ": ", refused,
@@ -211,17 +221,19 @@ absl::Status JobRun::MoveTraces() {
   auto plan = std::make_shared<JobPlan>(*plan_);
   plan->origin.traces = std::move(report);
   plan_ = std::move(plan);
-  EndStage("traces", measure.Seconds());
   return absl::OkStatus();
+}
+
+absl::Status JobRun::NeedEngine() {
+  if (engine_ != nullptr) return absl::OkStatus();
+  SPEXD_ASSIGN_OR_RETURN(engine_, host_->WaitForEngine());
+  return Estimate();
 }
 
 absl::Status JobRun::Prepare() {
   SPEXD_RETURN_IF_ERROR(Enter(JobState::kPreparing));
   const Stopwatch prepare;
-  if (engine_ == nullptr) {
-    SPEXD_ASSIGN_OR_RETURN(engine_, host_->WaitForEngine());
-    SPEXD_RETURN_IF_ERROR(Estimate());
-  }
+  SPEXD_RETURN_IF_ERROR(NeedEngine());
   const Stopwatch engine;
   SPEXD_ASSIGN_OR_RETURN(prepared_, moved_
                                         ? engine_->Prepare(psf_, plan_->solve_grid, plan_->bundle_size, stop_)
@@ -242,9 +254,10 @@ absl::Status JobRun::Extract() {
     assembler_.emplace(plan.output_grid, plan.fibres, plan.model ? rows : 0, plan.model ? columns : 0);
   }
   ExtractRequest request = MakeExtractRequest(plan, std::move(prepared_));
-  request.image = std::move(image_);
-  request.coded = std::move(coded_);
-  request.planes = ImageInPlace();
+  SetImage(&request);
+  image_.reset();
+  coded_.reset();
+  request.loaded = std::move(loaded_);
   request.negative_ivar = &negative_ivar_;
   request.stop = stop_;
   if (spec_.keep_on_device || (engine_->Info().has_devices && host_->KeepOnDevice(plan))) {

@@ -128,8 +128,11 @@ class JobRun {
   absl::StatusOr<JobInput> ReadHeaders();
   absl::Status Estimate();
   ImagePlanes ImageInPlace() const;
+  void SetImage(RequestImage* request) const;
   absl::Status LoadImage();
   absl::Status Load();
+  // Waits for the engine, if it is not there yet.
+  absl::Status NeedEngine();
   absl::Status MoveTraces();
   absl::Status Prepare();
   absl::Status Extract();
@@ -153,6 +156,7 @@ class JobRun {
   std::optional<RawImage> raw_image_;        // read in place, as are
   ImagePlanes arrays_;                       // the caller's
   int64_t negative_ivar_ = 0;                // Image::negative_ivar; of coded_ once it is extracted
+  std::shared_ptr<const LoadedImage> loaded_;
   std::shared_ptr<const PreparedPsf> prepared_;
   std::optional<FrameAssembler> assembler_;
   std::shared_ptr<DeviceSpectra> on_device_;

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/model/traces/legendre.h"
 #include "core/traces/light/row_dispersion.h"
 #include "core/traces/processor_stages.h"
 #include "core/traces/shifts/move.h"
@@ -28,17 +27,8 @@ constexpr int kLineSteps = 2;             // Gauss-Newton steps on one set of ro
 
 // Slots of a row in RowDispersion.
 int64_t RowSlots(const Psf& psf, const TraceShiftOptions& options) {
-  constexpr int kPoints = 33;  // of a trace
   constexpr double kMargin = 1.1;
-  double steepest = 0;  // Angstrom / row
-  for (int fibre = 0; fibre < psf.fibres; ++fibre) {
-    for (int k = 0; k < kPoints; ++k) {
-      const double t = 2.0 * k / (kPoints - 1) - 1;
-      const double rows = EvaluateLegendre(psf.y.coeff.Row(fibre), t).slope;  // per unit of t
-      if (rows > 0) steepest = std::max(steepest, 0.5 * (psf.y.wave_max - psf.y.wave_min) / rows);
-    }
-  }
-  const double bins = kMargin * psf.spot_rows() * steepest / options.bin_width + 1;
+  const double bins = kMargin * psf.spot_rows() * SteepestDispersion(psf) / options.bin_width + 1;
   return bins <= 8 ? 8 : bins <= 16 ? 16 : kMaxRowBins;
 }
 
@@ -228,6 +218,10 @@ PreparedReference::PreparedReference(const ReferenceSpectrum& spectrum, const Ps
                                      const TraceShiftOptions& options)
     : light(spectrum, psf.x.wave_min - kReferenceMargin, psf.x.wave_max + kReferenceMargin),
       lines(light.Lines(psf.x.wave_min + kLineMargin, psf.x.wave_max - kLineMargin, options)) {}
+
+int PreparedReference::MaxSamples(const Psf& psf) {
+  return ReferenceLight::MaxSamples(psf.x.wave_min - kReferenceMargin, psf.x.wave_max + kReferenceMargin);
+}
 
 absl::Status CheckTraceInputs(int rows, int columns, const Psf& psf, const TraceShiftOptions& options) {
   SPEXD_RETURN_IF_ERROR(CheckPsf(psf));

@@ -19,6 +19,8 @@ namespace spexd::traces {
 // PSF by the domain of its traces alone.
 struct PreparedReference {
   PreparedReference(const ReferenceSpectrum& spectrum, const Psf& psf, const TraceShiftOptions& options);
+  // The most samples of `light` that there may be.
+  static int MaxSamples(const Psf& psf);
 
   ReferenceLight light;
   std::vector<double> lines;  // Angstrom, strongest first

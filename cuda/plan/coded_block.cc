@@ -28,11 +28,29 @@ CodedBlock LayOutCoded(const CodedImage& image, std::byte* block) {
                      image.byte_count, block);
 }
 
-int64_t MostCodedBytes(int ccd_rows, int ccd_columns) {
+namespace {
+
+DecodeArrays Behind(const CodedBlock& coded, int64_t pixels, std::byte* block) {
+  Carver carver(block);
+  carver.Take<std::byte>(coded.bytes);
+  DecodeArrays arrays;
+  arrays.coded = coded;
+  arrays.mask = carver.Take<uint16_t>(pixels);
+  arrays.bytes = carver.bytes();
+  return arrays;
+}
+
+}  // namespace
+
+DecodeArrays LayOutDecoding(const CodedImage& image, std::byte* block) {
+  return Behind(LayOutCoded(image, block), int64_t{image.rows} * image.columns, block);
+}
+
+int64_t MostDecodeBytes(int ccd_rows, int ccd_columns) {
   const int64_t pixels = int64_t{ccd_rows} * ccd_columns;
-  return LayOutCoded(int64_t{CodedImage::kMaxPlanes} * ccd_rows, kDitherRandoms,
-                     CodedImage::kMaxBytesPerPixel * pixels, nullptr)
-      .bytes;
+  const CodedBlock coded = LayOutCoded(int64_t{CodedImage::kMaxPlanes} * ccd_rows, kDitherRandoms,
+                                       CodedImage::kMaxBytesPerPixel * pixels, nullptr);
+  return Behind(coded, pixels, nullptr).bytes;
 }
 
 void PackCoded(const CodedImage& image, std::byte* block) {

@@ -30,8 +30,17 @@ struct CodedBlock {
 // `block` null: computes the size only. The block is to be 256-byte aligned.
 CodedBlock LayOutCoded(int64_t rows, int64_t randoms, int64_t bytes, std::byte* block);
 CodedBlock LayOutCoded(const CodedImage& image, std::byte* block);
-// Size of the largest block that an image may have.
-int64_t MostCodedBytes(int ccd_rows, int ccd_columns);
+
+// A block where it is decoded, and behind it what decoding needs besides.
+struct DecodeArrays {
+  CodedBlock coded;
+  uint16_t* mask;  // [row, column]
+  int64_t bytes;   // size of all
+};
+// As LayOutCoded.
+DecodeArrays LayOutDecoding(const CodedImage& image, std::byte* block);
+// The most bytes that decoding an image may take.
+int64_t MostDecodeBytes(int ccd_rows, int ccd_columns);
 
 // Writes the image's block but for its bytes, which go to `words`, and its report, which begins anew with
 // each upload. The block must have the size that LayOutCoded says.

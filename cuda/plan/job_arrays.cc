@@ -169,8 +169,7 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
   // From here on, later stages reuse the memory of earlier ones.
   const int64_t shared = carver.end();
   arrays.coded_offset = shared;
-  arrays.coded.block = carver.Take<std::byte>(MostCodedBytes(shape.ccd_rows, shape.ccd_columns));
-  arrays.coded.mask = carver.Take<uint16_t>(pixels);
+  arrays.coded = carver.Take<std::byte>(MostDecodeBytes(shape.ccd_rows, shape.ccd_columns));
   carver.Rewind(shared);
   TakeNormal(plan, blocks, fibres, &arrays.normal, &carver);
   arrays.elimination.factor_scratch = carver.Take<double>(scratch.factor);

@@ -54,12 +54,6 @@ struct ImageArrays {
   float* ivar;
 };
 
-// The same still coded, until it is decoded.
-struct CodedArrays {
-  std::byte* block;  // see coded_block.h
-  uint16_t* mask;    // [row, column]
-};
-
 // Symmetric band matrices by diagonals: entry (j + k, j) is at values[(matrix * diagonals + k) * size + j].
 struct BandArrays {
   int size, diagonals;
@@ -177,7 +171,7 @@ struct OutputArrays {
 struct JobArrays {
   JobFibres fibres;
   ImageArrays image;
-  CodedArrays coded;
+  std::byte* coded;  // the same still coded, until it is decoded: DecodeArrays (coded_block.h)
   NormalArrays normal;
   EliminationArrays elimination;
   BandArrays precision;  // P [fibre]
@@ -185,7 +179,7 @@ struct JobArrays {
   ResolutionArrays resolution;
   ModelArrays model;
   OutputArrays output;
-  int64_t coded_offset;                 // of coded.block in the block
+  int64_t coded_offset;                 // of `coded` in the block
   int64_t output_offset, output_bytes;  // all bundles' output in the block
   int64_t bytes;                        // size of the block
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -20,6 +22,7 @@
 #include "core/extract/request_checks.h"
 #include "core/extract/rounding.h"
 #include "core/plan/bundle_plan.h"
+#include "core/traces/stages.h"
 #include "cuda/plan/coded_block.h"
 #include "cuda/runtime/cuda_estimate.h"
 #include "cuda/runtime/device_worker.h"
@@ -79,6 +82,32 @@ class Arrivals {
   absl::StatusOr<StageTimes> times_ ABSL_GUARDED_BY(mutex_) = absl::InternalError("not run");
 };
 
+// What measurements of trace shifts with one PSF share. Thread-safe.
+class SharedOfTraces {
+ public:
+  explicit SharedOfTraces(PsfKey key) : key(key) {}
+
+  // The last reference that was prepared is kept, while its spectrum exists. Null for null.
+  std::shared_ptr<const traces::PreparedReference> Prepare(
+      const std::shared_ptr<const ReferenceSpectrum>& spectrum, const Psf& psf,
+      const TraceShiftOptions& options) ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (spectrum == nullptr) return nullptr;
+    MutexLock lock(&mutex_);
+    if (spectrum_.lock() != spectrum) {
+      prepared_ = std::make_shared<const traces::PreparedReference>(*spectrum, psf, options);
+      spectrum_ = spectrum;
+    }
+    return prepared_;
+  }
+
+  const PsfKey key;  // of PreparedTraces on devices
+
+ private:
+  Mutex mutex_;
+  std::weak_ptr<const ReferenceSpectrum> spectrum_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const traces::PreparedReference> prepared_ ABSL_GUARDED_BY(mutex_);
+};
+
 class CudaEngine : public Engine {
  public:
   CudaEngine(const CudaEngineOptions& options, int shared_bytes, std::shared_ptr<PinnedPool> pinned,
@@ -131,6 +160,10 @@ class CudaEngine : public Engine {
     JobEstimate estimate = EstimateForCuda(outline, {options_.chunk_bins, shared_bytes_});
     estimate.seconds *= correction_.factor();
     return estimate;
+  }
+
+  absl::StatusOr<MeasuredTraces> MeasureTraces(const TraceRequest& request) override {
+    return CatchExceptions([&] { return TryMeasure(request); });
   }
 
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
@@ -200,6 +233,49 @@ class CudaEngine : public Engine {
     return prepared;
   }
 
+  absl::StatusOr<MeasuredTraces> TryMeasure(const TraceRequest& request) {
+    const Psf& psf = *request.psf;
+    const TraceShiftOptions& options = request.options;
+    SPEXD_RETURN_IF_ERROR(CheckImage(request, psf));
+    SPEXD_RETURN_IF_ERROR(traces::CheckTraceInputs(psf.rows, psf.columns, psf, options));
+    Residency::Wish wish;
+    const std::shared_ptr<SharedOfTraces> shared = SharedOf(request.psf);
+    wish.psf = shared->key;
+    wish.owner = request.psf;
+    wish.psf_bytes = StagedMeasurement::PsfBytes(psf);
+    wish.work_bytes = StagedMeasurement::WorkBytes(psf, options);
+    SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
+    std::optional<traces::PreparedReference> reference;
+    if (request.reference != nullptr && options.measure_y)
+      reference.emplace(*request.reference, psf, options);
+    SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<CudaImage> image, StageImage(request));
+    const StagedMeasurement job = {.name = absl::StrCat("traces ", next_job_++),
+                                   .psf = &psf,
+                                   .image = image.get(),
+                                   .reference = reference.get(),
+                                   .options = &options,
+                                   .stop = request.stop};
+    SPEXD_ASSIGN_OR_RETURN(Lease lease, dispatcher_.AdmitJob(wish, request.stop));
+    const auto start = std::chrono::steady_clock::now();
+    MeasuredTraces measured;
+    auto shifts = workers_[static_cast<size_t>(lease.device())]->Measure(job, &lease);
+    if (!shifts.ok()) return Noted(lease.device(), shifts.status());
+    measured.shifts = *std::move(shifts);
+    measured.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    measured.image = image;
+    return measured;
+  }
+
+  std::shared_ptr<SharedOfTraces> SharedOf(const std::shared_ptr<const Psf>& psf)
+      ABSL_LOCKS_EXCLUDED(traces_mutex_) {
+    MutexLock lock(&traces_mutex_);
+    std::erase_if(traces_, [](const auto& entry) { return entry.first.expired(); });
+    const auto found =
+        std::ranges::find_if(traces_, [&](const auto& entry) { return entry.first.lock() == psf; });
+    if (found != traces_.end()) return found->second;
+    return traces_.emplace_back(psf, std::make_shared<SharedOfTraces>(next_key_++)).second;
+  }
+
   absl::StatusOr<StageTimes> TryExtract(const CudaPreparedPsf& prepared, const ExtractRequest& request,
                                         const BundleSink& sink) {
     const std::string name = absl::StrCat("job ", next_job_++);
@@ -209,12 +285,15 @@ class CudaEngine : public Engine {
     wish.psf_bytes = ResidentBytes(prepared.shape());
     SPEXD_ASSIGN_OR_RETURN(const std::vector<JobShape> parts,
                            Split(prepared.plan(), ShapeOfJob(prepared, request), wish));
-    SPEXD_ASSIGN_OR_RETURN(PinnedBuffer image, StageImage(prepared.shape(), request));
+    auto image = std::dynamic_pointer_cast<const CudaImage>(request.loaded);
+    if (image == nullptr || image->engine != this) {
+      SPEXD_ASSIGN_OR_RETURN(image, StageImage(request));
+    }
     std::shared_ptr<DeviceFrame> kept;
     std::vector<BundleResult> failed;
     StageTimes sum;
     for (size_t k = 0; k < parts.size(); ++k) {
-      StagedJob job = Staged(prepared, request, parts[k], image.data());
+      StagedJob job = Staged(prepared, request, parts[k], image.get());
       job.name = parts.size() == 1 ? name : absl::StrFormat("%s, part %d of %d", name, k + 1, parts.size());
       // A job in parts has no room to spare, and its parts may run on several devices.
       const bool keep = request.on_device != nullptr && (parts.size() == 1 || !request.on_device_if_room);
@@ -254,19 +333,18 @@ class CudaEngine : public Engine {
     }
     if (request.on_device != nullptr) *request.on_device = std::move(kept);
     if (request.coded != nullptr && request.negative_ivar != nullptr)
-      *request.negative_ivar = LayOutCoded(*request.coded, image.data()).report->negative_ivar;
+      *request.negative_ivar = image->report()->negative_ivar;
     Learn(request, sum);
     return sum;
   }
 
   // A part of a job, without its name and output.
   static StagedJob Staged(const CudaPreparedPsf& prepared, const ExtractRequest& request,
-                          const JobShape& shape, std::byte* image) {
+                          const JobShape& shape, const CudaImage* image) {
     StagedJob job;
     job.psf = &prepared;
     job.shape = shape;
     job.image = image;
-    job.coded = request.coded.get();
     job.asked = request.fibres;
     job.keep_if_room = request.on_device_if_room;
     job.stop = request.stop;
@@ -347,19 +425,27 @@ class CudaEngine : public Engine {
   }
 
   // The image in page-locked memory, as it goes to a device.
-  absl::StatusOr<PinnedBuffer> StageImage(const PsfShape& shape, const ExtractRequest& request) {
+  absl::StatusOr<std::shared_ptr<CudaImage>> StageImage(const RequestImage& request) {
+    auto staged = std::make_shared<CudaImage>();
+    staged->engine = this;
     if (const CodedImage* coded = request.coded.get(); coded != nullptr) {
-      SPEXD_ASSIGN_OR_RETURN(PinnedBuffer buffer, pinned_->Take(LayOutCoded(*coded, nullptr).bytes));
-      PackCoded(*coded, buffer.data());
-      auto* const bytes = reinterpret_cast<std::byte*>(LayOutCoded(*coded, buffer.data()).words);
+      staged->coded = request.coded;
+      staged->rows = coded->rows;
+      staged->columns = coded->columns;
+      SPEXD_ASSIGN_OR_RETURN(staged->staged, pinned_->Take(LayOutCoded(*coded, nullptr).bytes));
+      std::byte* const block = staged->staged.data();
+      PackCoded(*coded, block);
+      auto* const bytes = reinterpret_cast<std::byte*>(LayOutCoded(*coded, block).words);
       for (const CodedPiece& piece : coded->pieces)
         copiers_.Copy(piece.bytes.data(), piece.bytes.size(), bytes + piece.begin);
-      return buffer;
+      return staged;
     }
-    SPEXD_ASSIGN_OR_RETURN(PinnedBuffer buffer, pinned_->Take(ImageBytes(shape)));
     const ImagePlanes planes = PlanesOf(request);
+    staged->rows = planes.rows;
+    staged->columns = planes.columns;
+    SPEXD_ASSIGN_OR_RETURN(staged->staged, pinned_->Take(ImageBytes(planes.rows, planes.columns)));
     const auto columns = static_cast<size_t>(planes.columns);
-    float* const pixels = reinterpret_cast<float*>(buffer.data());
+    float* const pixels = reinterpret_cast<float*>(staged->staged.data());
     float* const ivar = pixels + static_cast<size_t>(planes.rows) * columns;
     copiers_.ForEach(planes.rows, [&](int64_t row) {
       const size_t begin = static_cast<size_t>(row) * columns;
@@ -369,7 +455,7 @@ class CudaEngine : public Engine {
         ivar[k] = pixel.ivar;
       }
     });
-    return buffer;
+    return staged;
   }
 
   // Bundles that have arrived; ResourceExhausted where memory is short.
@@ -409,6 +495,9 @@ class CudaEngine : public Engine {
   CopyThreads copiers_;
   Correction correction_;
   std::atomic<PsfKey> next_key_ = 1;
+  Mutex traces_mutex_;
+  std::vector<std::pair<std::weak_ptr<const Psf>, std::shared_ptr<SharedOfTraces>>> traces_
+      ABSL_GUARDED_BY(traces_mutex_);
   std::atomic<uint64_t> next_job_ = 1;
   WorkerPool runners_;  // last member: its threads end first
 };

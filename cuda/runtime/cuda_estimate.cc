@@ -8,6 +8,7 @@
 
 #include "core/extract/cost_model.h"
 #include "cuda/plan/psf_shape.h"
+#include "cuda/runtime/device_worker.h"
 #include "cuda/runtime/memory/block_allocator.h"
 #include "cuda/runtime/pipeline.h"
 
@@ -26,6 +27,7 @@ constexpr std::array<double, kStageCount> kRates = {
 };
 constexpr double kLinkRate = 40e9;  // bytes a second, either way
 constexpr double kFixed = 1e-3;     // seconds: launches, waits
+constexpr double kTraceRowSeconds = 4e-9;  // of a fibre, to measure trace shifts
 
 // Guesses the facts of a bundle in the middle of the CCD.
 BundleFacts GuessFacts(const Psf& psf, const WavelengthGrid& grid, int fibres) {
@@ -63,11 +65,18 @@ JobEstimate EstimateForCuda(const JobOutline& outline, const PlanOptions& option
   JobEstimate estimate;
   estimate.device_bytes = psf_bytes + Aligned(WorkspaceBytes(plan, job));
   estimate.min_bytes = psf_bytes + Aligned(WorkspaceBytes(plan, least));
-  const int64_t moved = ImageBytes(shape) + OutputBytes(plan, job);
+  if (outline.trace_shifts.has_value()) {
+    const int64_t bytes = Aligned(StagedMeasurement::PsfBytes(psf)) +
+                          Aligned(StagedMeasurement::WorkBytes(psf, *outline.trace_shifts));
+    estimate.device_bytes = std::max(estimate.device_bytes, bytes);
+    estimate.min_bytes = std::max(estimate.min_bytes, bytes);
+    estimate.seconds += kTraceRowSeconds * psf.fibres * psf.rows;
+  }
+  const int64_t moved = ImageBytes(psf.rows, psf.columns) + OutputBytes(plan, job);
   estimate.host_bytes = moved + PackedPsfBytes(shape);
   // Spots are computed for all fibres of the PSF.
   const BundleCost cost = CostOfBundle(psf, outline.grid, size);
-  estimate.seconds = kFixed + static_cast<double>(moved) / kLinkRate;
+  estimate.seconds += kFixed + static_cast<double>(moved) / kLinkRate;
   for (Stage stage : kAllStages) {
     const size_t k = static_cast<size_t>(stage);
     const int bundles = stage == Stage::kSpots ? shape.bundles() : job.bundles;

@@ -9,6 +9,7 @@
 #include "core/base/status_macros.h"
 #include "cuda/kernels/common/checked.h"
 #include "cuda/plan/coded_block.h"
+#include "cuda/runtime/memory/block_allocator.h"
 
 namespace spexd::cuda {
 
@@ -143,29 +144,30 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   return times;
 }
 
-absl::Status DeviceWorker::Of(const StagedJob& job, absl::string_view doing, cudaError_t error) const {
-  return error == cudaSuccess ? absl::OkStatus()
-                              : ToStatus(error, name_, absl::StrCat(job.name, ", ", doing));
+absl::Status DeviceWorker::Of(absl::string_view job, absl::string_view doing, cudaError_t error) const {
+  return error == cudaSuccess ? absl::OkStatus() : ToStatus(error, name_, absl::StrCat(job, ", ", doing));
 }
 
-absl::Status DeviceWorker::EnqueueImage(const StagedJob& job, std::byte* work, JobSlot* slot) {
+absl::Status DeviceWorker::EnqueueImage(absl::string_view job, const CudaImage& image, std::byte* decoded,
+                                        std::byte* coded, JobSlot* slot) {
   cudaStream_t const stream = slot->stream.get();
-  const ExtractPlan& plan = job.psf->plan();
-  const bool coded = job.coded != nullptr;
-  std::byte* const to = coded ? work + CodedOffset(plan, job.shape) : work;
-  const auto bytes =
-      static_cast<size_t>(coded ? LayOutCoded(*job.coded, nullptr).bytes : ImageBytes(plan.shape));
-  if (coded) *LayOutCoded(*job.coded, job.image).report = {};
-  SPEXD_RETURN_IF_ERROR(
-      Of(job, "upload", cudaMemcpyAsync(to, job.image, bytes, cudaMemcpyHostToDevice, stream)));
+  const bool here = image.device == name_.index, decodes = !here && image.coded != nullptr;
+  const int64_t decoded_bytes = ImageBytes(image.rows, image.columns);
+  const std::byte* const from = here ? image.decoded.data() : image.staged.data();
+  if (decodes) *image.report() = {};
+  SPEXD_RETURN_IF_ERROR(Of(
+      job, "upload",
+      cudaMemcpyAsync(decodes ? coded : decoded, from,
+                      static_cast<size_t>(decodes ? LayOutCoded(*image.coded, nullptr).bytes : decoded_bytes),
+                      here ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice, stream)));
   SPEXD_RETURN_IF_ERROR(Of(job, "upload", cudaEventRecord(slot->uploaded.get(), stream)));
   if (kChecked) SPEXD_RETURN_IF_ERROR(Of(job, "upload", cudaStreamSynchronize(stream)));
-  if (!coded) return absl::OkStatus();
+  if (!decodes) return absl::OkStatus();
   constexpr char kDecoding[] = "decoding its image";
-  SPEXD_RETURN_IF_ERROR(Of(job, kDecoding, EnqueueDecode(plan, job.shape, *job.coded, work, stream)));
+  SPEXD_RETURN_IF_ERROR(Of(job, kDecoding, EnqueueDecode(*image.coded, coded, decoded, stream)));
   // The report comes back to where the block was sent from.
   return Of(job, kDecoding,
-            cudaMemcpyAsync(job.image, to, sizeof(DecodeReport), cudaMemcpyDeviceToHost, stream));
+            cudaMemcpyAsync(image.report(), coded, sizeof(DecodeReport), cudaMemcpyDeviceToHost, stream));
 }
 
 absl::Status DeviceWorker::Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot) {
@@ -173,15 +175,16 @@ absl::Status DeviceWorker::Enqueue(const StagedJob& job, const Lease& lease, Job
   const Residency::Taken& memory = lease.memory();
   std::byte* const work = arena_->At(memory.work);
   const auto* const psf = static_cast<const ResidentPsf*>(memory.state.get());
-  SPEXD_RETURN_IF_ERROR(Of(job, "upload", cudaEventRecord(slot->begin.get(), stream)));
+  SPEXD_RETURN_IF_ERROR(Of(job.name, "upload", cudaEventRecord(slot->begin.get(), stream)));
   if (kChecked) {
-    SPEXD_RETURN_IF_ERROR(Of(job, "poisoning its workspace",
+    SPEXD_RETURN_IF_ERROR(Of(job.name, "poisoning its workspace",
                              cudaMemsetAsync(work, 0xFF, static_cast<size_t>(memory.work.bytes), stream)));
   }
-  SPEXD_RETURN_IF_ERROR(EnqueueImage(job, work, slot));
+  SPEXD_RETURN_IF_ERROR(
+      EnqueueImage(job.name, *job.image, work, work + CodedOffset(job.psf->plan(), job.shape), slot));
   constexpr char kWaiting[] = "waiting for its PSF";
-  SPEXD_RETURN_IF_ERROR(Of(job, kWaiting, cudaStreamWaitEvent(stream, psf->ready(), 0)));
-  SPEXD_RETURN_IF_ERROR(Of(job, kWaiting, cudaEventRecord(slot->ready.get(), stream)));
+  SPEXD_RETURN_IF_ERROR(Of(job.name, kWaiting, cudaStreamWaitEvent(stream, psf->ready(), 0)));
+  SPEXD_RETURN_IF_ERROR(Of(job.name, kWaiting, cudaEventRecord(slot->ready.get(), stream)));
   SPEXD_RETURN_IF_ERROR(EnqueueStages(job, lease, slot));
   return EnqueueDownloads(job, work, slot);
 }
@@ -196,7 +199,7 @@ absl::Status DeviceWorker::EnqueueKeeping(const StagedJob& job, const std::byte*
     if (job.keep_if_room && absl::IsResourceExhausted(made.status())) return absl::OkStatus();
     SPEXD_ASSIGN_OR_RETURN(*job.kept, std::move(made));
   }
-  return Of(job, "keeping its spectra",
+  return Of(job.name, "keeping its spectra",
             EnqueueKeep(plan, job.shape, work, job.asked, (*job.kept)->arrays(), slot.download.get()));
 }
 
@@ -207,7 +210,7 @@ absl::Status DeviceWorker::EnqueueDownloads(const StagedJob& job, const std::byt
   const int first = job.shape.first_bundle;
   cudaStream_t const stream = slot->download.get();
   SPEXD_RETURN_IF_ERROR(
-      Of(job, "download", cudaStreamWaitEvent(stream, slot->After(Stage::kModel).get(), 0)));
+      Of(job.name, "download", cudaStreamWaitEvent(stream, slot->After(Stage::kModel).get(), 0)));
   SPEXD_RETURN_IF_ERROR(EnqueueKeeping(job, work, *slot));
   slot->downloads = std::min(job.shape.bundles, JobSlot::kDownloads);
   for (int k = 0; k < slot->downloads; ++k) {
@@ -217,9 +220,9 @@ absl::Status DeviceWorker::EnqueueDownloads(const StagedJob& job, const std::byt
     const OutputRange last = BundleOutput(plan, job.shape, first + end - 1);
     const auto bytes = static_cast<size_t>(last.offset + last.bytes - offset);
     SPEXD_RETURN_IF_ERROR(
-        Of(job, "download",
+        Of(job.name, "download",
            cudaMemcpyAsync(job.output + offset, output + offset, bytes, cudaMemcpyDeviceToHost, stream)));
-    SPEXD_RETURN_IF_ERROR(Of(job, "download", cudaEventRecord(slot->downloaded[k].get(), stream)));
+    SPEXD_RETURN_IF_ERROR(Of(job.name, "download", cudaEventRecord(slot->downloaded[k].get(), stream)));
   }
   return absl::OkStatus();
 }
@@ -241,19 +244,19 @@ absl::Status DeviceWorker::EnqueueStages(const StagedJob& job, const Lease& leas
   };
   const cudaError_t error = EnqueueExtract(job.psf->plan(), job.shape, arena_->At(memory.psf),
                                            arena_->At(memory.work), slot->streams(), enqueued);
-  return Of(job, absl::StrCat("stage ", StageName(current)), error);
+  return Of(job.name, absl::StrCat("stage ", StageName(current)), error);
 }
 
 namespace {
 
-// InvalidArgument if a row of the job's image ended too early. REQUIRES: the decoding is done.
-absl::Status CheckDamage(const StagedJob& job) {
-  if (job.coded == nullptr) return absl::OkStatus();
-  const uint32_t damage = LayOutCoded(*job.coded, job.image).report->damage;
+// InvalidArgument if a row of the image ended too early. REQUIRES: the decoding is done.
+absl::Status CheckDamage(const CudaImage& image) {
+  if (image.coded == nullptr) return absl::OkStatus();
+  const uint32_t damage = image.report()->damage;
   if (damage == kNoDamage) return absl::OkStatus();
-  const uint32_t rows = static_cast<uint32_t>(job.coded->rows);
+  const uint32_t rows = static_cast<uint32_t>(image.rows);
   return absl::InvalidArgumentError(absl::StrFormat("%s: tile %d: the Rice data ends too early",
-                                                    job.coded->names[damage / rows], damage % rows + 1));
+                                                    image.coded->names[damage / rows], damage % rows + 1));
 }
 
 }  // namespace
@@ -261,19 +264,80 @@ absl::Status CheckDamage(const StagedJob& job) {
 // Waits stage by stage, so that an error is found at its own stage.
 absl::Status DeviceWorker::Wait(const StagedJob& job, const JobSlot& slot) {
   const auto wait = [&](absl::string_view doing, const Event& event) {
-    return Of(job, doing, cudaEventSynchronize(event.get()));
+    return Of(job.name, doing, cudaEventSynchronize(event.get()));
   };
   SPEXD_RETURN_IF_ERROR(wait("upload", slot.uploaded));
   for (Stage stage : kAllStages) {
     const Event& done = stage == Stage::kSpots ? slot.ready : slot.After(stage);
     SPEXD_RETURN_IF_ERROR(wait(absl::StrCat("stage ", StageName(stage)), done));
-    if (stage != Stage::kSpots) SPEXD_RETURN_IF_ERROR(CheckDamage(job));
+    if (stage != Stage::kSpots) SPEXD_RETURN_IF_ERROR(CheckDamage(*job.image));
   }
   for (int k = 0; k < slot.downloads; ++k) {
     SPEXD_RETURN_IF_ERROR(wait("download", slot.downloaded[k]));
     job.arrived(BeginOfPart(job.shape.bundles, k + 1, slot.downloads));
   }
   return absl::OkStatus();
+}
+
+int64_t StagedMeasurement::WorkBytes(const Psf& psf, const TraceShiftOptions& options) {
+  // The image stays for all of the measurement, and is decoded before it.
+  return Aligned(ImageBytes(psf.rows, psf.columns)) +
+         std::max(TraceWorkBytes(psf, options), MostDecodeBytes(psf.rows, psf.columns));
+}
+
+absl::StatusOr<TraceShifts> DeviceWorker::Measure(const StagedMeasurement& job, Lease* lease) {
+  const NvtxRange range(domain_, job.name.c_str());
+  const Residency::Taken& memory = lease->memory();
+  const MakerGuard guard(memory);
+  SPEXD_RETURN_IF_ERROR(Enter());
+  JobSlot& slot = slots_[static_cast<size_t>(lease->slot())];
+  const IdleGuard used(slot.stream.get());
+  if (memory.make) {
+    lease->ForgetPsf();
+    SPEXD_RETURN_IF_ERROR(Noted(arena_->Back(memory.psf)));
+    const PreparedTraces prepared(*job.psf, arena_->At(memory.psf));
+    SPEXD_RETURN_IF_ERROR(Noted(prepared.Fill({name_, &pool_, slot.stream.get()}, *job.psf)));
+    PsfStore::Filled(memory);
+    lease->KeepPsf();
+  } else {
+    SPEXD_RETURN_IF_ERROR(static_cast<ResidentPsf*>(memory.state.get())->WaitUntilEnqueued());
+  }
+  SPEXD_RETURN_IF_ERROR(Noted(arena_->Back(memory.work)));
+  absl::StatusOr<TraceShifts> shifts =
+      MeasureIn(job, PreparedTraces(*job.psf, arena_->At(memory.psf)), memory, &slot);
+  if (!shifts.ok()) return Noted(shifts.status());
+  return shifts;
+}
+
+absl::StatusOr<TraceShifts> DeviceWorker::MeasureIn(const StagedMeasurement& job,
+                                                    const PreparedTraces& prepared,
+                                                    const Residency::Taken& memory, JobSlot* slot) {
+  const CudaImage& image = *job.image;
+  const int64_t bytes = ImageBytes(image.rows, image.columns);
+  std::byte* const own = arena_->At(memory.work);
+  std::byte* const work = own + Aligned(bytes);
+  if (kChecked) {
+    SPEXD_RETURN_IF_ERROR(
+        Of(job.name, "poisoning its workspace",
+           cudaMemsetAsync(own, 0xFF, static_cast<size_t>(memory.work.bytes), slot->stream.get())));
+  }
+  absl::StatusOr<DeviceMemory::Block> kept = images_.Take(bytes);
+  std::byte* const decoded = kept.ok() ? kept->data() : own;
+  SPEXD_RETURN_IF_ERROR(EnqueueImage(job.name, image, decoded, work, slot));
+  const auto* const pixels = reinterpret_cast<const float*>(decoded);
+  SPEXD_ASSIGN_OR_RETURN(
+      TraceShifts shifts,
+      MeasureTraceShiftsOnDevice(
+          {name_, &pool_, slot->stream.get()},
+          {pixels, pixels + int64_t{image.rows} * image.columns, image.rows, image.columns}, *job.psf,
+          prepared, work, job.reference, *job.options, job.stop));
+  SPEXD_RETURN_IF_ERROR(Of(job.name, "trace shifts", cudaStreamSynchronize(slot->stream.get())));
+  SPEXD_RETURN_IF_ERROR(CheckDamage(image));
+  if (kept.ok()) {
+    job.image->decoded = *std::move(kept);
+    job.image->device = name_.index;
+  }
+  return shifts;
 }
 
 }  // namespace spexd::cuda

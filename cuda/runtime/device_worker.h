@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/threads/mutex.h"
 #include "core/extract/engine.h"
+#include "cuda/runtime/cuda_image.h"
 #include "cuda/runtime/devices/device_choice.h"
 #include "cuda/runtime/dispatcher.h"
 #include "cuda/runtime/job_slot.h"
@@ -23,6 +24,7 @@
 #include "cuda/runtime/nvtx.h"
 #include "cuda/runtime/pipeline.h"
 #include "cuda/runtime/psf_store.h"
+#include "cuda/traces/measure.h"
 
 namespace spexd::cuda {
 
@@ -31,11 +33,9 @@ struct StagedJob {
   std::string name;  // for messages and profilers
   const CudaPreparedPsf* psf = nullptr;
   JobShape shape;
-  std::byte* image = nullptr;         // pinned: pixels, then ivar; or
-  const CodedImage* coded = nullptr;  // if not null, `image` has its block (cuda/plan/coded_block.h), and
-                                      // after the run its report
-  std::byte* output = nullptr;        // pinned, OutputBytes
-  FibreRange asked;                   // fibres of the whole job, of which this may be a part
+  const CudaImage* image = nullptr;
+  std::byte* output = nullptr;  // pinned, OutputBytes
+  FibreRange asked;             // fibres of the whole job, of which this may be a part
   // Not null: spectra stay on the device, too. Made by the first part that runs.
   std::shared_ptr<DeviceFrame>* kept = nullptr;
   // A lack of room for `kept` is no error, and nobody uses the frame when it is given back.
@@ -43,6 +43,20 @@ struct StagedJob {
   std::stop_token stop;
   // Called by the thread that runs the job, in order, with the number of its bundles that are on the host.
   std::function<void(int bundles)> arrived;
+};
+
+// A measurement of trace shifts whose image is staged.
+struct StagedMeasurement {
+  std::string name;
+  const Psf* psf = nullptr;
+  CudaImage* image = nullptr;  // receives what stays on the device, if there is room
+  const traces::PreparedReference* reference = nullptr;  // null: none
+  const TraceShiftOptions* options = nullptr;
+  std::stop_token stop;
+
+  // Bytes of the lease's PSF, which is what all measurements with the PSF share, and of its work.
+  static int64_t PsfBytes(const Psf& psf) { return PreparedTraces::Bytes(psf); }
+  static int64_t WorkBytes(const Psf& psf, const TraceShiftOptions& options);
 };
 
 // Thread-safe. The dispatcher manages memory and slots; every caller holds a lease on this device.
@@ -79,22 +93,32 @@ class DeviceWorker {
   // have to wait for the device in any case.
   absl::StatusOr<StageTimes> Run(const StagedJob& job, Lease* lease);
 
+  // Measures on the calling thread; a stop request ends it between its stages. Afterwards nothing on the
+  // device uses the lease's memory.
+  absl::StatusOr<TraceShifts> Measure(const StagedMeasurement& job, Lease* lease);
+
  private:
   static constexpr int kIdleFrames = 4;
+  static constexpr int64_t kMaxImageBytes = int64_t{1} << 30;
 
   DeviceWorker(DeviceName name, const Options& options, PinnedPool* pool)
       : name_(std::move(name)),
         pool_(*pool),
         product_frames_(name_, {.bytes = options.kept_bytes, .idle = kIdleFrames}),
-        shared_frames_(name_, {.bytes = options.kept_bytes, .idle = 0}) {}
+        shared_frames_(name_, {.bytes = options.kept_bytes, .idle = 0}),
+        images_(name_, {.bytes = kMaxImageBytes, .idle = options.jobs}) {}
 
   absl::Status Start(const Options& options);
   // Makes the device current; Unavailable if it failed before.
   absl::Status Enter();
   // The status of a call for a job.
-  absl::Status Of(const StagedJob& job, absl::string_view doing, cudaError_t error) const;
+  absl::Status Of(absl::string_view job, absl::string_view doing, cudaError_t error) const;
   absl::Status Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot);
-  absl::Status EnqueueImage(const StagedJob& job, std::byte* work, JobSlot* slot);
+  // Brings the image to `decoded`; a coded one by way of `coded`, of MostDecodeBytes.
+  absl::Status EnqueueImage(absl::string_view job, const CudaImage& image, std::byte* decoded,
+                            std::byte* coded, JobSlot* slot);
+  absl::StatusOr<TraceShifts> MeasureIn(const StagedMeasurement& job, const PreparedTraces& prepared,
+                                        const Residency::Taken& memory, JobSlot* slot);
   absl::Status EnqueueStages(const StagedJob& job, const Lease& lease, JobSlot* slot);
   absl::Status EnqueueKeeping(const StagedJob& job, const std::byte* work, const JobSlot& slot);
   absl::Status EnqueueDownloads(const StagedJob& job, const std::byte* work, JobSlot* slot);
@@ -107,6 +131,8 @@ class DeviceWorker {
   // Memory of spectra that stay: for products, which are done with them when they give them back, and for
   // other libraries, whose streams may still be at work then.
   DeviceMemory product_frames_, shared_frames_;
+  // Images between the measurement of their trace shifts and their extraction.
+  DeviceMemory images_;
   const NvtxDomain domain_;
   std::unique_ptr<DeviceArena> arena_;
   std::vector<JobSlot> slots_;

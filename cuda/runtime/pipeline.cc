@@ -251,10 +251,6 @@ cudaError_t EnqueueSpots(const ExtractPlan& plan, std::byte* resident, cudaStrea
   return EvaluateSpots(LayOutPsf(plan.shape, resident), plan.shared_bytes, stream);
 }
 
-int64_t ImageBytes(const PsfShape& shape) {
-  return 2 * int64_t{shape.ccd_rows} * shape.ccd_columns * static_cast<int64_t>(sizeof(float));
-}
-
 int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job) {
   return LayOut(plan, job, nullptr).bytes;
 }
@@ -262,17 +258,18 @@ int64_t CodedOffset(const ExtractPlan& plan, const JobShape& job) {
   return LayOut(plan, job, nullptr).coded_offset;
 }
 
-cudaError_t EnqueueDecode(const ExtractPlan& plan, const JobShape& job, const CodedImage& image,
-                          std::byte* workspace, cudaStream_t stream) {
-  const JobArrays at = LayOut(plan, job, workspace);
+cudaError_t EnqueueDecode(const CodedImage& image, std::byte* coded, std::byte* decoded,
+                          cudaStream_t stream) {
+  const DecodeArrays at = LayOutDecoding(image, coded);
   DecodeArgs args = {};
   args.rows = image.rows;
   args.columns = image.columns;
   args.planes = static_cast<int>(image.planes.size());
   std::copy(image.planes.begin(), image.planes.end(), args.plane);
-  args.coded = LayOutCoded(image, at.coded.block);
-  args.mask = at.coded.mask;
-  args.image = at.image;
+  args.coded = at.coded;
+  args.mask = at.mask;
+  args.image.pixels = reinterpret_cast<float*>(decoded);
+  args.image.ivar = args.image.pixels + int64_t{image.rows} * image.columns;
   return DecodeImage(args, stream);
 }
 

@@ -33,18 +33,24 @@ cudaError_t EnqueueLocate(const PsfShape& shape, std::byte* resident, BundleFact
 // Computes the spots. REQUIRES: EnqueueLocate.
 cudaError_t EnqueueSpots(const ExtractPlan& plan, std::byte* resident, cudaStream_t stream);
 
+// ---- An image
+
+// Pixels and ivar, float32.
+inline int64_t ImageBytes(int64_t rows, int64_t columns) {
+  return 2 * rows * columns * static_cast<int64_t>(sizeof(float));
+}
+// Decodes an image whose block (cuda/plan/coded_block.h) was copied to `coded`, which has room for all of
+// LayOutDecoding. `decoded` receives pixels, then ivar; the block's report then tells what was found.
+cudaError_t EnqueueDecode(const CodedImage& image, std::byte* coded, std::byte* decoded, cudaStream_t stream);
+
 // ---- A job
 
-int64_t ImageBytes(const PsfShape& shape);  // pixels and ivar, as copied to the start of the workspace
 int64_t WorkspaceBytes(const ExtractPlan& plan, const JobShape& job);
 int64_t OutputOffset(const ExtractPlan& plan, const JobShape& job);
 int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job);
 
-// Offset in the workspace where a coded image's block goes (cuda/plan/coded_block.h), in place of the image.
+// Offset in the workspace at which an image can be decoded.
 int64_t CodedOffset(const ExtractPlan& plan, const JobShape& job);
-// Decodes it to the start of the workspace; the block's report then tells what was found.
-cudaError_t EnqueueDecode(const ExtractPlan& plan, const JobShape& job, const CodedImage& image,
-                          std::byte* workspace, cudaStream_t stream);
 
 // Called in order, each time a stage has been enqueued completely; never for kSpots.
 using StageEnqueued = std::function<cudaError_t(Stage stage)>;

@@ -154,6 +154,12 @@ absl::Status PsfStore::Make(const CudaPreparedPsf& psf, const Residency::Taken& 
   return status;
 }
 
+void PsfStore::Filled(const Residency::Taken& memory) {
+  auto* const state = static_cast<ResidentPsf*>(memory.state.get());
+  state->NoteSettled();
+  state->End(absl::OkStatus());
+}
+
 void PsfStore::Fail(const Residency::Taken& memory, const absl::Status& status) {
   static_cast<ResidentPsf*>(memory.state.get())->End(status);
 }

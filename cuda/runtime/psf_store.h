@@ -69,6 +69,8 @@ class PsfStore {
   absl::Status MakeSpots(const ExtractPlan& plan, const Residency::Taken& memory);
   // Enqueues Locate and MakeSpots; the PSF has its plan already.
   absl::Status Make(const CudaPreparedPsf& psf, const Residency::Taken& memory);
+  // Called instead of them, once the caller has filled the memory and waited for the device.
+  static void Filled(const Residency::Taken& memory);
   // Called instead of them, or after them without effect: it ends all waiting for the PSF.
   static void Fail(const Residency::Taken& memory, const absl::Status& status);
 

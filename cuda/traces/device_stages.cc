@@ -15,7 +15,7 @@
 #include "core/traces/shifts/small_cholesky.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/plan/carver.h"
-#include "cuda/traces/copies.h"
+#include "cuda/runtime/memory/copies.h"
 
 namespace spexd::cuda {
 namespace {
@@ -32,17 +32,26 @@ MovingSeries Moving(const ShiftSeries& series) {
 
 // Most bins whose spots overlap in a fibre, with a margin for moved traces.
 int FindReach(const Psf& psf, double bin_width) {
-  constexpr int kSamples = 17;
-  constexpr double kMargin = 0.8;
-  double least = 1e30;  // rows per Angstrom
-  for (int i = 0; i < psf.fibres; ++i) {
-    for (int k = 0; k < kSamples; ++k) {
-      const double slope = EvaluateLegendre(psf.y.coeff.Row(i), 2.0 * k / (kSamples - 1) - 1).slope;
-      if (slope > 0) least = std::min(least, slope * 2 / (psf.y.wave_max - psf.y.wave_min));
-    }
-  }
-  const double bins = psf.spot_rows() / (kMargin * least * bin_width) + 2;
+  constexpr double kMargin = 1.25;
+  const double bins = kMargin * psf.spot_rows() * traces::SteepestDispersion(psf) / bin_width + 2;
   return static_cast<int>(std::min(bins, static_cast<double>(traces::kMaxRowBins)));
+}
+
+TraceShape ShapeOf(const PreparedTraces& prepared, const Psf& psf, int bins,
+                   const TraceShiftOptions& options) {
+  TraceShape shape = prepared.shape();
+  const auto with = [](const LegendreTable& table, int degree) {
+    return static_cast<int>(std::max<int64_t>(table.coeff.shape(1), degree + 1));
+  };
+  shape.x_count = with(psf.x, options.degrees.x[1]);
+  shape.y_count = with(psf.y, options.degrees.y[1]);
+  shape.bins = bins;
+  shape.reach = FindReach(psf, options.bin_width);
+  shape.block_rows = options.block_rows;
+  shape.y_block_rows = std::min(options.y_block_rows, psf.rows);
+  const int of_a_fibre = std::max({shape.rows / shape.block_rows, shape.y_blocks(), options.max_lines, 1});
+  shape.measurements = int64_t{shape.fibres} * of_a_fibre;
+  return shape;
 }
 
 }  // namespace
@@ -58,38 +67,39 @@ DeviceStages::DeviceStages(const TraceDevice& device, const Psf& psf, const Prep
 
 DeviceStages::~DeviceStages() { cudaStreamSynchronize(device_.stream); }
 
-absl::StatusOr<std::unique_ptr<DeviceStages>> DeviceStages::Make(const TraceDevice& device,
-                                                                 const ImageOnDevice& image, const Psf& psf,
-                                                                 const PreparedTraces& prepared,
-                                                                 const TraceShiftOptions& options,
-                                                                 std::stop_token stop) {
+int64_t DeviceStages::WorkBytes(const PreparedTraces& prepared, const Psf& psf,
+                                const TraceShiftOptions& options) {
+  const TraceShape shape =
+      ShapeOf(prepared, psf, static_cast<int>(traces::CommonWave(psf, options).size()), options);
+  int64_t bytes = 0, line_bytes = 0;
+  LayOutTraces(shape, nullptr, &bytes);
+  if (options.measure_y) {
+    const int samples = traces::PreparedReference::MaxSamples(psf);
+    LayOutLines(shape, samples, options.max_lines, samples, traces::ScanTrials(options), nullptr,
+                &line_bytes);
+  }
+  return bytes + line_bytes;
+}
+
+absl::StatusOr<std::unique_ptr<DeviceStages>> DeviceStages::Make(
+    const TraceDevice& device, const ImageOnDevice& image, const Psf& psf, const PreparedTraces& prepared,
+    std::byte* work, const traces::PreparedReference* reference, const TraceShiftOptions& options,
+    std::stop_token stop) {
   if (options.bundle_size > kMaxPassThreads) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "trace shifts: bundle_size is %d, on a GPU a bundle may have at most %d fibres; measure them without",
         options.bundle_size, kMaxPassThreads));
   }
   std::unique_ptr<DeviceStages> stages(new DeviceStages(device, psf, prepared, options, std::move(stop)));
-  SPEXD_RETURN_IF_ERROR(stages->Start(image));
+  SPEXD_RETURN_IF_ERROR(stages->Start(image, work, reference));
   return stages;
 }
 
-absl::Status DeviceStages::Start(const ImageOnDevice& image) {
-  TraceShape shape = prepared_.shape();
-  const auto with = [](const LegendreTable& table, int degree) {
-    return static_cast<int>(std::max<int64_t>(table.coeff.shape(1), degree + 1));
-  };
-  shape.x_count = with(psf_.x, options_.degrees.x[1]);
-  shape.y_count = with(psf_.y, options_.degrees.y[1]);
-  shape.bins = static_cast<int>(wave_.size());
-  shape.reach = FindReach(psf_, options_.bin_width);
-  shape.block_rows = options_.block_rows;
-  shape.y_block_rows = std::min(options_.y_block_rows, psf_.rows);
-  const int of_a_fibre = std::max({shape.rows / shape.block_rows, shape.y_blocks(), options_.max_lines, 1});
-  shape.measurements = int64_t{shape.fibres} * of_a_fibre;
+absl::Status DeviceStages::Start(const ImageOnDevice& image, std::byte* work,
+                                 const traces::PreparedReference* reference) {
+  const TraceShape shape = ShapeOf(prepared_, psf_, static_cast<int>(wave_.size()), options_);
   int64_t bytes = 0;
-  LayOutTraces(shape, nullptr, &bytes);
-  SPEXD_ASSIGN_OR_RETURN(block_, device_.memory->Take(bytes));
-  arrays_ = LayOutTraces(shape, block_.data(), &bytes);
+  arrays_ = LayOutTraces(shape, work, &bytes);
   arrays_.pixels = image.pixels;
   arrays_.ivar = image.ivar;
   arrays_.psf = prepared_.arrays();
@@ -108,10 +118,13 @@ absl::Status DeviceStages::Start(const ImageOnDevice& image) {
   SPEXD_ASSIGN_OR_RETURN(pinned_, device_.pinned->Take(lay_out(nullptr)));
   lay_out(pinned_.data());
   std::ranges::copy(wave_, staging_.wave);
-  return Enqueue(
+  // The pool locks memory with a device of its own current.
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaSetDevice(device_.name.index), device_.name, "trace shifts");
+  SPEXD_RETURN_IF_ERROR(Enqueue(
       "start",
-      FirstError({Up(staging_.wave, shape.bins, arrays_.wave, device_.stream),
-                  cudaMemsetAsync(arrays_.histogram, 0, sizeof(uint32_t) * kKeyCounts, device_.stream)}));
+      FirstError({CopyUp(staging_.wave, shape.bins, arrays_.wave, device_.stream),
+                  cudaMemsetAsync(arrays_.histogram, 0, sizeof(uint32_t) * kKeyCounts, device_.stream)})));
+  return reference == nullptr ? absl::OkStatus() : StartLines(*reference, work + bytes);
 }
 
 absl::Status DeviceStages::Enqueue(const char* name, cudaError_t error) {
@@ -130,15 +143,15 @@ absl::Status DeviceStages::SetTraces(const ShiftSeries& x, const ShiftSeries& y)
   if (stop_.stop_requested()) return absl::CancelledError("trace shifts: stopped");
   return Enqueue("traces",
                  FirstError({FindTraceRows(arrays_, Moving(x), Moving(y), device_.stream),
-                             Down(arrays_.first_row, psf_.fibres, staging_.first_row, device_.stream),
-                             Down(arrays_.end_row, psf_.fibres, staging_.end_row, device_.stream)}));
+                             CopyDown(arrays_.first_row, psf_.fibres, staging_.first_row, device_.stream),
+                             CopyDown(arrays_.end_row, psf_.fibres, staging_.end_row, device_.stream)}));
 }
 
 absl::StatusOr<traces::CoarseShift> DeviceStages::FindCoarseShift(int stride) {
   SPEXD_RETURN_IF_ERROR(
       Enqueue("coarse", FirstError({CollapseTraces(arrays_, stride, device_.stream),
-                                    Down(arrays_.coarse, int64_t{psf_.fibres} * traces::kCoarseOffsets,
-                                         staging_.coarse->data(), device_.stream)})));
+                                    CopyDown(arrays_.coarse, int64_t{psf_.fibres} * traces::kCoarseOffsets,
+                                             staging_.coarse->data(), device_.stream)})));
   SPEXD_RETURN_IF_ERROR(Wait("coarse"));
   return traces::CoarseShiftOf({staging_.coarse, staging_.coarse + psf_.fibres}, options_);
 }
@@ -179,7 +192,7 @@ absl::StatusOr<SeriesFit> DeviceStages::FitMeasured(int64_t count, const std::ar
       SPEXD_RETURN_IF_ERROR(Enqueue("series, outliers", JudgeSeries(arrays_, count, stream)));
       SPEXD_RETURN_IF_ERROR(Enqueue("series, floor", FindSeriesFloor(arrays_, count, stream)));
     }
-    SPEXD_RETURN_IF_ERROR(Enqueue("series, copy", Down(arrays_.series, 1, staging_.series, stream)));
+    SPEXD_RETURN_IF_ERROR(Enqueue("series, copy", CopyDown(arrays_.series, 1, staging_.series, stream)));
     SPEXD_RETURN_IF_ERROR(Wait("series"));
     rounds = kMoreRounds;
   } while (!state.settled);
@@ -214,14 +227,14 @@ absl::Status DeviceStages::FindCommonLight() {
         Enqueue("weights", FindWeights(arrays_, static_cast<float>(options_.target_error), stream)));
     if (round > 0) SPEXD_RETURN_IF_ERROR(Enqueue("weights", ClipWeights(arrays_, stream)));
     SPEXD_RETURN_IF_ERROR(Enqueue("normal equations", SumNormal(arrays_, stream)));
-    SPEXD_RETURN_IF_ERROR(
-        Enqueue("copies of normal equations",
-                FirstError({Down(arrays_.normal, int64_t{shape.bins} * shape.reach, staging_.normal, stream),
-                            Down(arrays_.spectrum, shape.bins, staging_.spectrum, stream)})));
+    SPEXD_RETURN_IF_ERROR(Enqueue(
+        "copies of normal equations",
+        FirstError({CopyDown(arrays_.normal, int64_t{shape.bins} * shape.reach, staging_.normal, stream),
+                    CopyDown(arrays_.spectrum, shape.bins, staging_.spectrum, stream)})));
     SPEXD_RETURN_IF_ERROR(Wait("normal equations"));
     traces::SolveCommonSpectrum(shape.bins, shape.reach, staging_.normal, staging_.spectrum);
     SPEXD_RETURN_IF_ERROR(
-        Enqueue("spectrum on the host", Up(staging_.spectrum, shape.bins, arrays_.spectrum, stream)));
+        Enqueue("spectrum on the host", CopyUp(staging_.spectrum, shape.bins, arrays_.spectrum, stream)));
     SPEXD_RETURN_IF_ERROR(Enqueue("common light", DisperseCommon(arrays_, stream)));
   }
   return Enqueue("common shifts", MeasureCommon(arrays_, stream));
@@ -238,15 +251,12 @@ int DeviceStages::MiddleFibre() const {
                              [&](int fibre) { return staging_.end_row[fibre] > staging_.first_row[fibre]; });
 }
 
-absl::Status DeviceStages::PrepareLines(const traces::PreparedReference& reference) {
-  if (lines_.has_value()) return absl::OkStatus();
+absl::Status DeviceStages::StartLines(const traces::PreparedReference& reference, std::byte* work) {
   const int samples = static_cast<int>(reference.light.wave().size());
   const int trials = traces::ScanTrials(options_);
   const int lines = static_cast<int>(reference.lines.size());
   int64_t bytes = 0;
-  LayOutLines(arrays_.shape, samples, lines, samples, trials, nullptr, &bytes);
-  SPEXD_ASSIGN_OR_RETURN(line_block_, device_.memory->Take(bytes));
-  lines_ = LayOutLines(arrays_.shape, samples, lines, samples, trials, line_block_.data(), &bytes);
+  lines_ = LayOutLines(arrays_.shape, samples, lines, samples, trials, work, &bytes);
   const auto lay_out = [&](std::byte* block) {
     Carver carver(block);
     for (double** values : {&line_staging_.reference_wave, &line_staging_.reference_light,
@@ -263,25 +273,24 @@ absl::Status DeviceStages::PrepareLines(const traces::PreparedReference& referen
   std::ranges::copy(reference.light.wave(), line_staging_.reference_wave);
   std::ranges::copy(reference.light.light(), line_staging_.reference_light);
   std::ranges::copy(reference.lines, line_staging_.line);
+  SPEXD_CUDA_RETURN_IF_ERROR(cudaSetDevice(device_.name.index), device_.name, "trace shifts");
   const cudaStream_t stream = device_.stream;
   return Enqueue("copies of the reference",
-                 FirstError({Up(line_staging_.reference_wave, samples, lines_->reference_wave, stream),
-                             Up(line_staging_.reference_light, samples, lines_->reference_light, stream),
-                             Up(line_staging_.line, lines, lines_->line, stream)}));
+                 FirstError({CopyUp(line_staging_.reference_wave, samples, lines_.reference_wave, stream),
+                             CopyUp(line_staging_.reference_light, samples, lines_.reference_light, stream),
+                             CopyUp(line_staging_.line, lines, lines_.line, stream)}));
 }
 
-absl::StatusOr<double> DeviceStages::ScanShift(const traces::PreparedReference& reference) {
-  SPEXD_RETURN_IF_ERROR(PrepareLines(reference));
+absl::StatusOr<double> DeviceStages::ScanShift(const traces::PreparedReference&) {
   SPEXD_RETURN_IF_ERROR(Enqueue(
-      "scan", FirstError({ScanTrials(arrays_, *lines_, MiddleFibre(), device_.stream),
-                          Down(lines_->score, lines_->trials, line_staging_.score, device_.stream)})));
+      "scan", FirstError({ScanTrials(arrays_, lines_, MiddleFibre(), device_.stream),
+                          CopyDown(lines_.score, lines_.trials, line_staging_.score, device_.stream)})));
   SPEXD_RETURN_IF_ERROR(Wait("scan"));
-  return traces::BestTrial({line_staging_.score, line_staging_.score + lines_->trials});
+  return traces::BestTrial({line_staging_.score, line_staging_.score + lines_.trials});
 }
 
 absl::StatusOr<traces::LineSeriesFit> DeviceStages::FitLines(const traces::PreparedReference& reference,
                                                              const ShiftSeries& trial) {
-  SPEXD_RETURN_IF_ERROR(PrepareLines(reference));
   // Windows depend on the trace of one fibre.
   const int middle = MiddleFibre();
   Psf psf;
@@ -293,7 +302,7 @@ absl::StatusOr<traces::LineSeriesFit> DeviceStages::FitLines(const traces::Prepa
   psf.y.wave_max = psf_.y.wave_max;
   psf.y = MovedTraces(psf.y, {prepared_.positions()[middle]}, trial);
   const traces::LinePlan plan = traces::PlanLines(reference.light, reference.lines, psf, 0, options_);
-  LineArrays lines = *lines_;
+  LineArrays lines = lines_;
   lines.samples = static_cast<int>(plan.wave.size());
   lines.half = plan.half;
   const int64_t count = int64_t{psf_.fibres} * lines.lines;
@@ -305,12 +314,12 @@ absl::StatusOr<traces::LineSeriesFit> DeviceStages::FitLines(const traces::Prepa
   std::ranges::copy(plan.wave, line_staging_.wave);
   std::ranges::copy(plan.light, line_staging_.light);
   const cudaStream_t stream = device_.stream;
-  SPEXD_RETURN_IF_ERROR(
-      Enqueue("copies of lines", FirstError({Up(line_staging_.wave, lines.samples, lines.wave, stream),
-                                             Up(line_staging_.light, lines.samples, lines.light, stream)})));
+  SPEXD_RETURN_IF_ERROR(Enqueue(
+      "copies of lines", FirstError({CopyUp(line_staging_.wave, lines.samples, lines.wave, stream),
+                                     CopyUp(line_staging_.light, lines.samples, lines.light, stream)})));
   SPEXD_RETURN_IF_ERROR(
       Enqueue("lines", FirstError({MeasureLines(arrays_, lines, Moving(trial), options_.min_line_snr, stream),
-                                   Down(lines.seen, 1, line_staging_.seen, stream)})));
+                                   CopyDown(lines.seen, 1, line_staging_.seen, stream)})));
   SPEXD_ASSIGN_OR_RETURN(SeriesFit fit, FitMeasured(count, options_.degrees.y, trial, SeriesTerms::kAll));
   return traces::LineSeriesFit{std::move(fit), *line_staging_.seen};
 }

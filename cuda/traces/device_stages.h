@@ -3,7 +3,6 @@
 #define SPEXD_CUDA_TRACES_DEVICE_STAGES_H_
 
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "core/model/psf.h"
 #include "core/traces/stages.h"
 #include "cuda/runtime/memory/cuda_status.h"
-#include "cuda/runtime/memory/device_memory.h"
 #include "cuda/runtime/memory/pinned_pool.h"
 #include "cuda/traces/prepared_traces.h"
 #include "cuda/traces/trace_arrays.h"
@@ -26,15 +24,18 @@ struct ImageOnDevice {
   int rows, columns;
 };
 
-// Enqueues kernels on the stream, and waits for it where the host needs a result. Its memory is given back
-// when it is destroyed; the destructor waits for the stream. PSF, its traces and options must outlive it.
+// Enqueues kernels on the stream, and waits for it where the host needs a result. The destructor waits for
+// the stream. PSF, its traces, reference, options and `work` must outlive it.
 class DeviceStages : public traces::Stages {
  public:
-  // Takes memory. ResourceExhausted: it is not there. InvalidArgument: a bundle has more fibres than a block
-  // of threads.
+  // Bytes of `work`. Of `prepared`, only its shape is looked at.
+  static int64_t WorkBytes(const PreparedTraces& prepared, const Psf& psf, const TraceShiftOptions& options);
+  // InvalidArgument: a bundle has more fibres than a block of threads. ResourceExhausted: page-locked memory
+  // is short. `reference` is the one that the stages are called with, or null.
   static absl::StatusOr<std::unique_ptr<DeviceStages>> Make(const TraceDevice& device,
                                                             const ImageOnDevice& image, const Psf& psf,
-                                                            const PreparedTraces& prepared,
+                                                            const PreparedTraces& prepared, std::byte* work,
+                                                            const traces::PreparedReference* reference,
                                                             const TraceShiftOptions& options,
                                                             std::stop_token stop);
   ~DeviceStages() override;
@@ -63,8 +64,8 @@ class DeviceStages : public traces::Stages {
   };
   DeviceStages(const TraceDevice& device, const Psf& psf, const PreparedTraces& prepared,
                const TraceShiftOptions& options, std::stop_token stop);
-  absl::Status Start(const ImageOnDevice& image);
-  absl::Status PrepareLines(const traces::PreparedReference& reference);
+  absl::Status Start(const ImageOnDevice& image, std::byte* work, const traces::PreparedReference* reference);
+  absl::Status StartLines(const traces::PreparedReference& reference, std::byte* work);
   // A call of CUDA's, and its name for `enqueued` and for errors.
   absl::Status Enqueue(const char* name, cudaError_t error);
   absl::Status Wait(const char* name);
@@ -79,10 +80,9 @@ class DeviceStages : public traces::Stages {
   const std::stop_token stop_;
   const PreparedTraces& prepared_;
   const std::vector<double> wave_;
-  DeviceMemory::Block block_, line_block_;
   PinnedBuffer pinned_, line_pinned_;
   TraceArrays arrays_;
-  std::optional<LineArrays> lines_;
+  LineArrays lines_;
   Staging staging_ = {};
   LineStaging line_staging_ = {};
   bool knows_lines_ = false;  // what they do to profiles

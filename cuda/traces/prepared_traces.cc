@@ -7,36 +7,50 @@
 #include "core/base/status_macros.h"
 #include "core/traces/shifts/move.h"
 #include "cuda/kernels/common/first_error.h"
-#include "cuda/traces/copies.h"
+#include "cuda/runtime/memory/copies.h"
 
 namespace spexd::cuda {
-PreparedTraces::PreparedTraces(const Psf& psf) : positions_(FibrePositions(psf)) {
-  shape_.fibres = psf.fibres;
-  shape_.rows = psf.rows;
-  shape_.columns = psf.columns;
-  shape_.shape_count = static_cast<int>(std::max(psf.sigma_x.coeff.shape(1), psf.sigma_y.coeff.shape(1)));
+namespace {
+
+TraceShape ShapeOf(const Psf& psf) {
+  TraceShape shape;
+  shape.fibres = psf.fibres;
+  shape.rows = psf.rows;
+  shape.columns = psf.columns;
+  shape.shape_count = static_cast<int>(std::max(psf.sigma_x.coeff.shape(1), psf.sigma_y.coeff.shape(1)));
   for (const GaussHermiteTerm& term : psf.terms) {
-    shape_.shape_count = std::max(shape_.shape_count, static_cast<int>(term.amplitude.coeff.shape(1)));
+    shape.shape_count = std::max(shape.shape_count, static_cast<int>(term.amplitude.coeff.shape(1)));
   }
-  shape_.degree_x = psf.max_degree_x;
-  shape_.degree_y = psf.max_degree_y;
-  shape_.half_y = psf.half_y;
-  shape_.wave_min = psf.y.wave_min;
-  shape_.wave_max = psf.y.wave_max;
+  shape.degree_x = psf.max_degree_x;
+  shape.degree_y = psf.max_degree_y;
+  shape.half_y = psf.half_y;
+  shape.wave_min = psf.y.wave_min;
+  shape.wave_max = psf.y.wave_max;
+  return shape;
 }
 
-absl::StatusOr<std::unique_ptr<const PreparedTraces>> PreparedTraces::Make(const TraceDevice& device,
-                                                                           const Psf& psf) {
-  std::unique_ptr<PreparedTraces> prepared(new PreparedTraces(psf));
-  const TraceShape& shape = prepared->shape_;
-  TracePsf& arrays = prepared->arrays_;
-  const int x_count = static_cast<int>(psf.x.coeff.shape(1)),
-            y_count = static_cast<int>(psf.y.coeff.shape(1));
-  int64_t bytes = 0;
-  LayOutPsf(shape, x_count, y_count, nullptr, &bytes);
-  SPEXD_ASSIGN_OR_RETURN(prepared->block_, device.memory->Take(bytes));
-  arrays = LayOutPsf(shape, x_count, y_count, prepared->block_.data(), &bytes);
+TracePsf LayOut(const Psf& psf, const TraceShape& shape, std::byte* block, int64_t* bytes) {
+  return LayOutPsf(shape, static_cast<int>(psf.x.coeff.shape(1)), static_cast<int>(psf.y.coeff.shape(1)),
+                   block, bytes);
+}
 
+}  // namespace
+
+int64_t PreparedTraces::Bytes(const Psf& psf) {
+  int64_t bytes = 0;
+  LayOut(psf, ShapeOf(psf), nullptr, &bytes);
+  return bytes;
+}
+
+PreparedTraces::PreparedTraces(const Psf& psf, std::byte* block)
+    : positions_(FibrePositions(psf)), shape_(ShapeOf(psf)) {
+  int64_t bytes = 0;
+  arrays_ = LayOut(psf, shape_, block, &bytes);
+}
+
+absl::Status PreparedTraces::Fill(const TraceDevice& device, const Psf& psf) const {
+  const TraceShape& shape = shape_;
+  const TracePsf& arrays = arrays_;
   std::vector<ShapeSeries> series(static_cast<size_t>(shape.parameters()), ShapeSeries{0, 1, 0});
   std::vector<double> coeff(series.size() * shape.fibres * shape.shape_count);
   const auto add = [&](const LegendreTable& table, int parameter) {
@@ -53,15 +67,15 @@ absl::StatusOr<std::unique_ptr<const PreparedTraces>> PreparedTraces::Make(const
   }
   const cudaStream_t stream = device.stream;
   const cudaError_t enqueued =
-      FirstError({Up(psf.x.coeff.data(), psf.x.coeff.size(), arrays.x, stream),
-                  Up(psf.y.coeff.data(), psf.y.coeff.size(), arrays.y, stream),
-                  Up(prepared->positions_.data(), shape.fibres, arrays.positions, stream),
-                  Up(series.data(), shape.parameters(), arrays.shape_series, stream),
-                  Up(coeff.data(), static_cast<int64_t>(coeff.size()), arrays.shape_coeff, stream),
+      FirstError({CopyUp(psf.x.coeff.data(), psf.x.coeff.size(), arrays.x, stream),
+                  CopyUp(psf.y.coeff.data(), psf.y.coeff.size(), arrays.y, stream),
+                  CopyUp(positions_.data(), shape.fibres, arrays.positions, stream),
+                  CopyUp(series.data(), shape.parameters(), arrays.shape_series, stream),
+                  CopyUp(coeff.data(), static_cast<int64_t>(coeff.size()), arrays.shape_coeff, stream),
                   TabulateShapes(shape, arrays, stream)});
-  const cudaError_t ended = cudaStreamSynchronize(stream);  // the block and the vectors are in use until then
+  const cudaError_t ended = cudaStreamSynchronize(stream);  // the vectors are in use until then
   SPEXD_CUDA_RETURN_IF_ERROR(FirstError({enqueued, ended}), device.name, "trace shifts, shapes");
-  return prepared;
+  return absl::OkStatus();
 }
 
 }  // namespace spexd::cuda

@@ -2,14 +2,14 @@
 #ifndef SPEXD_CUDA_TRACES_PREPARED_TRACES_H_
 #define SPEXD_CUDA_TRACES_PREPARED_TRACES_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "core/model/psf.h"
 #include "cuda/runtime/memory/cuda_status.h"
-#include "cuda/runtime/memory/device_memory.h"
 #include "cuda/runtime/memory/pinned_pool.h"
 #include "cuda/traces/trace_arrays.h"
 
@@ -18,20 +18,21 @@ namespace spexd::cuda {
 // Where a measurement runs. Not owned. REQUIRES: the device is current.
 struct TraceDevice {
   DeviceName name;
-  DeviceMemory* memory;
   PinnedPool* pinned;
   cudaStream_t stream;
   // Called after a kernel or a group of them was enqueued, by its name; for measurements of time.
   std::function<void(const char*)> enqueued = nullptr;
 };
 
-// The PSF's traces and the table of its spots' shapes: 26 MB for 500 fibres and 49 Gauss-Hermite terms. Any
-// number of measurements on the device may use it at once.
+// The PSF's traces and the table of its spots' shapes, in a block of device memory: 26 MB for 500 fibres and
+// 49 Gauss-Hermite terms. Any number of measurements on the device may use it at once.
 class PreparedTraces {
  public:
-  // Waits until it is there. ResourceExhausted: the memory is not.
-  static absl::StatusOr<std::unique_ptr<const PreparedTraces>> Make(const TraceDevice& device,
-                                                                    const Psf& psf);
+  static int64_t Bytes(const Psf& psf);
+  // Refers to a block of Bytes(psf), 256-byte aligned, which stays its owner's.
+  PreparedTraces(const Psf& psf, std::byte* block);
+  // Fills the block, and waits until it is filled.
+  absl::Status Fill(const TraceDevice& device, const Psf& psf) const;
 
   // Sizes that depend on the PSF alone; the others are 0.
   const TraceShape& shape() const { return shape_; }
@@ -40,11 +41,8 @@ class PreparedTraces {
   const std::vector<double>& positions() const { return positions_; }
 
  private:
-  explicit PreparedTraces(const Psf& psf);
-
   std::vector<double> positions_;
   TraceShape shape_;
-  DeviceMemory::Block block_;
   TracePsf arrays_ = {};
 };
 

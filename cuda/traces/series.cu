@@ -308,9 +308,11 @@ cudaError_t BeginSeries(const TraceArrays& arrays, const SeriesProblem& problem,
 cudaError_t StepSeries(const TraceArrays& arrays, int64_t count, int terms, cudaStream_t stream) {
   const int blocks = Blocks(count, kSumThreads);
   // Bases and weights, then the sums; parts of these take the place of the former.
-  const int shared = ((terms + 2) * kRow + SeriesSums(terms)) * static_cast<int>(sizeof(double));
+  const auto shared_of = [](int n) { return ((n + 2) * kRow + SeriesSums(n)) * static_cast<int>(sizeof(double)); };
+  const int shared = shared_of(terms);
+  // The limit is the kernel's, not the launch's: measurements beside this one need the same.
   return FirstError(
-      {AllowShared(Sum, shared), Launch(Sum, dim3(blocks < kSeriesBlocks ? blocks : kSeriesBlocks),
+      {AllowShared(Sum, shared_of(kMaxSeriesTerms)), Launch(Sum, dim3(blocks < kSeriesBlocks ? blocks : kSeriesBlocks),
                                         kSumThreads, shared, stream, arrays, count)});
 }
 

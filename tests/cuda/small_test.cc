@@ -8,11 +8,13 @@
 #include "core/extract/cpu/cpu_engine.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
+#include "core/traces/shifts/move.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"
 #include "tests/support/scenes/engine_runs.h"
 #include "tests/support/temp_folder.h"
+#include "tests/traces/shifted_frame.h"
 
 namespace spexd::testing {
 namespace {
@@ -128,6 +130,55 @@ TEST_F(Small, ACodedImageGivesTheBitsOfTheSameDecoded) {
   EXPECT_TRUE(absl::IsInvalidArgument(damaged));
   EXPECT_THAT(std::string(damaged.message()),
               ::testing::EndsWith("preproc.fits, HDU IMAGE: tile 8: the Rice data ends too early"));
+}
+
+TEST_F(Small, TraceShiftsOfACodedImageWhichStaysForItsExtraction) {
+  ShiftedFrameOptions shifted;
+  shifted.simulator.fibres = 10;
+  shifted.simulator.rows = 300;
+  shifted.x = MakeSeries({{0.35}});
+  const ShiftedFrame frame = MakeShiftedFrame(shifted);
+  const TempFolder folder;
+  PreprocFile file{frame.image.pixels, frame.image.ivar, {}, {}, {}, {}};
+  file.mask.Assign({frame.psf.rows, frame.psf.columns});
+  file.readnoise.Assign(frame.image.pixels.shape(), 3);
+  ASSERT_TRUE(WritePreproc(file, folder / "preproc.fits", /*rice=*/true).ok());
+  const Source source = Source::FromFile(folder / "preproc.fits").value();
+  TraceRequest measurement;
+  measurement.psf = std::make_shared<const Psf>(frame.psf);
+  measurement.coded = std::make_shared<const CodedImage>(ReadPreprocCoded(source).value());
+  measurement.reference = std::make_shared<const ReferenceSpectrum>(frame.sky);
+  const auto measured = engine_->MeasureTraces(measurement);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+
+  measurement.image = std::make_shared<const Image>(ReadPreprocImage(source).value());
+  const auto expected = MakeCpuEngine({.threads = 2})->MeasureTraces(measurement);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  for (const auto axis : {&TraceShifts::x, &TraceShifts::y}) {
+    EXPECT_EQ((measured->shifts.*axis).status, (expected->shifts.*axis).status);
+    EXPECT_LT(Difference(frame.psf, (measured->shifts.*axis).series, (expected->shifts.*axis).series).largest,
+              1e-4);
+  }
+
+  const auto moved = std::make_shared<const Psf>(MovePsf(frame.psf, measured->shifts));
+  const WavelengthGrid grid = {0.5 * (moved->y.wave_min + moved->y.wave_max), 0.8, 20};
+  ExtractRequest request;
+  request.prepared = *engine_->Prepare(moved, grid, 2);
+  request.coded = measurement.coded;
+  request.fibres = {0, 4};
+  const auto run = [&] {
+    Bundles bundles;
+    const auto times = engine_->Extract(request, [&](BundleResult bundle) {
+      bundles[bundle.bundle] = std::move(bundle);
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(times.ok()) << times.status();
+    return bundles;
+  };
+  const Bundles of_its_own_copy = run();
+  ASSERT_NE(measured->image, nullptr);
+  request.loaded = measured->image;
+  ExpectSame(run(), of_its_own_copy);
 }
 
 TEST_F(Small, Float32AndAPartOfABundle) {

@@ -94,7 +94,7 @@ Decoded DecodeByKernels(const CodedImage& coded) {
   const size_t pixels = static_cast<size_t>(coded.rows) * static_cast<size_t>(coded.columns);
   alignas(256) static std::byte block[1 << 20];
   EXPECT_LE(LayOutCoded(coded, nullptr).bytes, static_cast<int64_t>(sizeof(block)));
-  EXPECT_LE(LayOutCoded(coded, nullptr).bytes, MostCodedBytes(coded.rows, coded.columns));
+  EXPECT_LE(LayOutDecoding(coded, nullptr).bytes, MostDecodeBytes(coded.rows, coded.columns));
   std::memset(block, 0xff, sizeof(block));
   PackCoded(coded, block);
   *LayOutCoded(coded, block).report = {};

@@ -103,7 +103,7 @@ TEST_P(Pipeline, OrdersWhatSharesMemory) {
   cudaStream_t const stream = slot_.stream.get();
   const StreamOrder order(workspace.data(), workspace.bytes());
   ASSERT_EQ(cudaMemsetAsync(workspace.data(), 0xFF, workspace.bytes(), stream), cudaSuccess);
-  const size_t pixels = static_cast<size_t>(ImageBytes(plan.shape) / 2);
+  const size_t pixels = static_cast<size_t>(ImageBytes(plan.shape.ccd_rows, plan.shape.ccd_columns) / 2);
   ASSERT_EQ(cudaMemcpyAsync(workspace.data(), scene.image->pixels.data(), pixels, cudaMemcpyDefault, stream),
             cudaSuccess);
   ASSERT_EQ(

@@ -406,8 +406,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   kept.Add("weights", at.resolution.pole_weight, fibres * kMaxPoles);
 
   Extents decode = kept;
-  decode.Add("coded", at.coded.block, MostCodedBytes(4128, 4114));
-  decode.Add("mask", at.coded.mask, pixels);
+  decode.Add("coded", at.coded, MostDecodeBytes(4128, 4114));
   decode.ExpectApartWithin(kSomewhere, at.bytes);
 
   Extents normal = kept;

@@ -130,18 +130,17 @@ cudaError_t EnqueueSpots(const ExtractPlan& plan, std::byte* resident, cudaStrea
   return cudaSuccess;
 }
 
-int64_t ImageBytes(const PsfShape& shape) { return int64_t{8} * shape.ccd_rows * shape.ccd_columns; }
-
 int64_t CodedOffset(const ExtractPlan&, const JobShape&) { return 0; }
 
-cudaError_t EnqueueDecode(const ExtractPlan&, const JobShape&, const CodedImage& image, std::byte* workspace,
-                          cudaStream_t) {
+cudaError_t EnqueueDecode(const CodedImage& image, std::byte* coded, std::byte*, cudaStream_t) {
   if (const cudaError_t error = FakeCuda::Get().Enter("EnqueueDecode"); error != cudaSuccess) return error;
-  LayOutCoded(image, workspace).report->negative_ivar += testing::kFakeNegativeIvar;
+  LayOutCoded(image, coded).report->negative_ivar += testing::kFakeNegativeIvar;
   return cudaSuccess;
 }
 
-int64_t OutputOffset(const ExtractPlan& plan, const JobShape&) { return ImageBytes(plan.shape); }
+int64_t OutputOffset(const ExtractPlan& plan, const JobShape&) {
+  return ImageBytes(plan.shape.ccd_rows, plan.shape.ccd_columns);
+}
 
 int64_t OutputBytes(const ExtractPlan& plan, const JobShape& job) {
   return int64_t{8} * FibresOf(plan.shape, job) * plan.shape.output_bins();

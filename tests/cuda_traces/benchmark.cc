@@ -49,10 +49,10 @@ int Run(int fibres, int rows, int repeats) {
   std::printf("preparing the reference, once for many frames: %.2f ms\n", MillisecondsSince(start));
 
   start = std::chrono::steady_clock::now();
-  auto prepared = cuda::PreparedTraces::Make(under_test.device(), frame.psf);
+  auto prepared = under_test.Prepare(frame.psf);
   if (prepared.ok()) {
     start = std::chrono::steady_clock::now();
-    prepared = cuda::PreparedTraces::Make(under_test.device(), frame.psf);
+    prepared = under_test.Prepare(frame.psf);
   }
   if (!prepared.ok()) {
     std::printf("%s\n", std::string(prepared.status().message()).c_str());
@@ -80,8 +80,7 @@ int Run(int fibres, int rows, int repeats) {
         last = std::chrono::steady_clock::now();
       };
     }
-    shifts = cuda::MeasureTraceShiftsOnDevice(device, under_test.image(), frame.psf, prepared->get(),
-                                              &reference, trace_options);
+    shifts = under_test.Measure(device, frame.psf, *prepared, &reference, trace_options);
     if (!shifts.ok()) {
       std::printf("%s\n", std::string(shifts.status().message()).c_str());
       return 1;

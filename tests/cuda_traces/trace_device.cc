@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "core/base/status_macros.h"
 #include "cuda/plan/carver.h"
 
 namespace spexd::testing {
@@ -35,8 +36,27 @@ void TraceDeviceUnderTest::Load(const Image& image) {
   EXPECT_EQ(cudaStreamSynchronize(stream_.get()), cudaSuccess);
 }
 
+absl::StatusOr<cuda::PreparedTraces> TraceDeviceUnderTest::Prepare(const Psf& psf) {
+  prepared_ = {};
+  SPEXD_ASSIGN_OR_RETURN(prepared_, memory_.Take(cuda::PreparedTraces::Bytes(psf)));
+  const cuda::PreparedTraces prepared(psf, prepared_.data());
+  SPEXD_RETURN_IF_ERROR(prepared.Fill(device(), psf));
+  return prepared;
+}
+
+absl::StatusOr<TraceShifts> TraceDeviceUnderTest::Measure(const cuda::TraceDevice& device, const Psf& psf,
+                                                          const cuda::PreparedTraces& prepared,
+                                                          const traces::PreparedReference* reference,
+                                                          const TraceShiftOptions& options,
+                                                          std::stop_token stop) {
+  SPEXD_ASSIGN_OR_RETURN(const cuda::DeviceMemory::Block work,
+                         memory_.Take(cuda::TraceWorkBytes(psf, options)));
+  return cuda::MeasureTraceShiftsOnDevice(device, image_, psf, prepared, work.data(), reference, options,
+                                          std::move(stop));
+}
+
 cuda::TraceDevice TraceDeviceUnderTest::device() {
-  return {.name = {0, "under test"}, .memory = &memory_, .pinned = pinned_.get(), .stream = stream_.get()};
+  return {.name = {0, "under test"}, .pinned = pinned_.get(), .stream = stream_.get()};
 }
 
 }  // namespace spexd::testing

@@ -3,13 +3,14 @@
 #define SPEXD_TESTS_CUDA_TRACES_TRACE_DEVICE_H_
 
 #include <memory>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "core/model/image.h"
 #include "cuda/runtime/memory/device_memory.h"
 #include "cuda/runtime/memory/handles.h"
 #include "cuda/runtime/memory/pinned_pool.h"
-#include "cuda/traces/device_stages.h"
+#include "cuda/traces/measure.h"
 
 namespace spexd::testing {
 
@@ -23,6 +24,14 @@ class TraceDeviceUnderTest {
   ~TraceDeviceUnderTest();
   void Load(const Image& image);
 
+  // Prepares the PSF's traces, in a block that stays until the next call.
+  absl::StatusOr<cuda::PreparedTraces> Prepare(const Psf& psf);
+  // Measures on `device`, which is this one, in the image that was loaded.
+  absl::StatusOr<TraceShifts> Measure(const cuda::TraceDevice& device, const Psf& psf,
+                                      const cuda::PreparedTraces& prepared,
+                                      const traces::PreparedReference* reference,
+                                      const TraceShiftOptions& options, std::stop_token stop = {});
+
   cuda::TraceDevice device();
   const cuda::ImageOnDevice& image() const { return image_; }
 
@@ -31,7 +40,7 @@ class TraceDeviceUnderTest {
   std::shared_ptr<cuda::PinnedPool> pinned_ =
       std::make_shared<cuda::PinnedPool>(cuda::PinnedPool::CudaSource({0}), int64_t{1} << 24);
   cuda::Stream stream_;
-  cuda::DeviceMemory::Block block_;
+  cuda::DeviceMemory::Block block_, prepared_;
   cuda::ImageOnDevice image_ = {};
 };
 

@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <optional>
 #include <stop_token>
+#include <utility>
 #include <vector>
 
+#include "core/base/status_macros.h"
 #include "core/traces/measure.h"
 #include "core/traces/shifts/move.h"
 #include "cuda/traces/measure.h"
@@ -37,11 +39,16 @@ class TraceShiftsOnDevice : public ::testing::Test {
     device_.emplace();
   }
 
-  TraceShifts OnDevice(const ShiftedFrame& frame, const TraceShiftOptions& options, bool reference = true) {
+  absl::StatusOr<TraceShifts> Measure(const ShiftedFrame& frame, const TraceShiftOptions& options,
+                                      const traces::PreparedReference* reference, std::stop_token stop = {}) {
     device_->Load(frame.image);
+    SPEXD_ASSIGN_OR_RETURN(const cuda::PreparedTraces prepared, device_->Prepare(frame.psf));
+    return device_->Measure(device_->device(), frame.psf, prepared, reference, options, std::move(stop));
+  }
+
+  TraceShifts OnDevice(const ShiftedFrame& frame, const TraceShiftOptions& options, bool reference = true) {
     const traces::PreparedReference prepared(frame.sky, frame.psf, options);
-    const auto shifts = cuda::MeasureTraceShiftsOnDevice(device_->device(), device_->image(), frame.psf,
-                                                         nullptr, reference ? &prepared : nullptr, options);
+    const auto shifts = Measure(frame, options, reference ? &prepared : nullptr);
     EXPECT_TRUE(shifts.ok()) << shifts.status();
     return shifts.ok() ? *shifts : TraceShifts();
   }
@@ -161,26 +168,16 @@ TEST_F(TraceShiftsOnDevice, AreTheSameToTheBitAgain) {
 
 TEST_F(TraceShiftsOnDevice, OfABundleTooLargeAreRejected) {
   const ShiftedFrame frame = MakeShiftedFrame(Shifted(25, 300));
-  device_->Load(frame.image);
   TraceShiftOptions options;
   options.bundle_size = 1000;
-  EXPECT_THAT(cuda::MeasureTraceShiftsOnDevice(device_->device(), device_->image(), frame.psf, nullptr,
-                                               nullptr, options)
-                  .status()
-                  .message(),
-              HasSubstr("bundle_size is 1000"));
+  EXPECT_THAT(Measure(frame, options, nullptr).status().message(), HasSubstr("bundle_size is 1000"));
 }
 
 TEST_F(TraceShiftsOnDevice, AreCancelled) {
   const ShiftedFrame frame = MakeShiftedFrame(Shifted(25, 300));
-  device_->Load(frame.image);
   std::stop_source source;
   source.request_stop();
-  EXPECT_EQ(cuda::MeasureTraceShiftsOnDevice(device_->device(), device_->image(), frame.psf, nullptr, nullptr,
-                                             {}, source.get_token())
-                .status()
-                .code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(Measure(frame, {}, nullptr, source.get_token()).status().code(), absl::StatusCode::kCancelled);
 }
 
 }  // namespace

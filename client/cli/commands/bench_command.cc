@@ -109,8 +109,9 @@ void AddMeasureFlags(CLI::App* command, BenchCommandOptions* options) {
   bench::BenchOptions& b = options->bench;
   const char* group = "Measurement";
   command
-      ->add_option("--parts", options->parts,
-                   "Some of stages,frame,throughput,cold,products; default: all but products")
+      ->add_option(
+          "--parts", options->parts,
+          "Some of stages,frame,throughput,cold,products,traces; default: all but products and traces")
       ->group(group);
   command->add_flag("--cold", options->cold, "As --parts cold: from the process's start to the first bundle")
       ->group(group);

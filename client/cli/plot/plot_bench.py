@@ -9,12 +9,12 @@ import sys
 
 sys.dont_write_bytecode = True  # nothing is left beside an installed script
 import plot_common
-from plot_common import BAND, GRID, INK, LINE, SOFT, ZOOM
+from plot_common import BAND, GRID, INK, LINE, SOFT, TRUTH, ZOOM
 
 plt = plot_common.load_pyplot()
 
 FORMAT = 1
-OWN, PREPARED = LINE, ZOOM
+OWN, PREPARED, MOVED = LINE, ZOOM, TRUTH
 
 
 def three_digits(value):
@@ -67,11 +67,14 @@ def draw_throughput(axis, bench):
     runs = bench["throughput"]
     counts = sorted({run["in_flight"] for run in runs})
     best = max(run["frames_per_second"] for run in runs)
-    for psf, label, colour, offset in (("own", "own PSF for each frame", OWN, -0.19),
-                                       ("prepared", "prepared PSF", PREPARED, 0.19)):
+    kinds = [kind for kind in (("own", "own PSF for each frame", OWN), ("prepared", "prepared PSF", PREPARED),
+                               ("moved", "PSF moved by each frame's shifts", MOVED))
+             if any(run["psf"] == kind[0] for run in runs)]
+    width = 0.76 / len(kinds)
+    for k, (psf, label, colour) in enumerate(kinds):
         rates = {run["in_flight"]: run["frames_per_second"] for run in runs if run["psf"] == psf}
-        places = [counts.index(count) + offset for count in rates]
-        axis.bar(places, list(rates.values()), width=0.34, color=colour, label=label)
+        places = [counts.index(count) + (k - 0.5 * (len(kinds) - 1)) * width for count in rates]
+        axis.bar(places, list(rates.values()), width=0.9 * width, color=colour, label=label)
         for place, rate in zip(places, rates.values()):
             axis.text(place, rate + 0.012 * best, three_digits(rate), ha="center", va="bottom", fontsize=8)
     axis.set_xticks(range(len(counts)), [str(count) for count in counts])

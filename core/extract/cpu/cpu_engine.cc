@@ -1,6 +1,7 @@
 #include "core/extract/cpu/cpu_engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -26,6 +27,7 @@
 #include "core/extract/rounding.h"
 #include "core/plan/bundle_plan.h"
 #include "core/plan/grid_plan.h"
+#include "core/traces/measure.h"
 
 namespace spexd {
 namespace {
@@ -192,6 +194,24 @@ class CpuEngine : public Engine {
     JobEstimate estimate = EstimateForCpu(outline, threads(), max_workspace_bytes_);
     estimate.seconds *= correction_.factor();
     return estimate;
+  }
+
+  absl::StatusOr<MeasuredTraces> MeasureTraces(const TraceRequest& request) override {
+    return CatchExceptions([&]() -> absl::StatusOr<MeasuredTraces> {
+      SPEXD_RETURN_IF_ERROR(CheckImage(request, *request.psf));
+      const Workers workers = {request.threads, request.stop};
+      const auto start = std::chrono::steady_clock::now();
+      Image copy;
+      if (request.image == nullptr) {
+        SPEXD_ASSIGN_OR_RETURN(copy, CopyImage(request.planes, workers));
+      }
+      MeasuredTraces measured;
+      SPEXD_ASSIGN_OR_RETURN(
+          measured.shifts, MeasureTraceShifts(request.image == nullptr ? copy : *request.image, *request.psf,
+                                              request.reference.get(), request.options, workers));
+      measured.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      return measured;
+    });
   }
 
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,

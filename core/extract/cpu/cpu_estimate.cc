@@ -21,6 +21,8 @@ constexpr std::array<double, kStageCount> kRates = {
     2e9,  // model
 };
 
+constexpr double kTraceRowSeconds = 1.1e-6;  // of a fibre, to measure trace shifts with one core
+
 double SecondsOf(const BundleCost& cost) {
   double seconds = 0;
   for (size_t k = 0; k < kStageCount; ++k) seconds += cost.flops[k] / kRates[k];
@@ -46,6 +48,8 @@ JobEstimate EstimateForCpu(const JobOutline& outline, int threads, int64_t max_w
   estimate.host_bytes = estimate.min_bytes * at_once;
   const int rounds = (bundles + at_once - 1) / at_once;
   estimate.seconds = SecondsOf(CostOfBundle(psf, outline.grid, size)) * rounds;
+  if (outline.trace_shifts.has_value())
+    estimate.seconds += kTraceRowSeconds * psf.fibres * psf.rows / threads;
   return estimate;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/model/traces/legendre.h"
+
 // The order matters: code after the first include is compiled once for each target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -114,6 +116,19 @@ RowDispersion ByRow(const Dispersion& dispersion, int rows) {
     }
   }
   return by_row;
+}
+
+double SteepestDispersion(const Psf& psf) {
+  constexpr int kPoints = 9;
+  double steepest = 0;
+  for (int fibre = 0; fibre < psf.fibres; ++fibre) {
+    for (int k = 0; k < kPoints; ++k) {
+      const double t = 2.0 * k / (kPoints - 1) - 1;
+      const double rows = EvaluateLegendre(psf.y.coeff.Row(fibre), t).slope;  // per unit of t
+      if (rows > 0) steepest = std::max(steepest, 0.5 * (psf.y.wave_max - psf.y.wave_min) / rows);
+    }
+  }
+  return steepest;
 }
 
 void AddNormal(const RowDispersion& dispersion, const float* flux, const float* weight, NormalSums* sums) {

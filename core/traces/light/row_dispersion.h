@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/array.h"
+#include "core/model/psf.h"
 #include "core/traces/light/dispersion.h"
 
 namespace spexd::traces {
@@ -20,6 +21,9 @@ struct RowDispersion {
 };
 
 RowDispersion ByRow(const Dispersion& dispersion, int rows);
+
+// The most Angstrom in a row, of 9 points of each fibre's trace; 0 if none runs upwards.
+double SteepestDispersion(const Psf& psf);
 
 // Sums of Psi^T W Psi and Psi^T W g over some fibres.
 struct NormalSums {

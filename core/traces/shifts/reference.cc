@@ -65,6 +65,10 @@ absl::StatusOr<ReferenceSpectrum> ParseReferenceSpectrum(const std::string& name
   return spectrum;
 }
 
+int ReferenceLight::MaxSamples(double wave_min, double wave_max) {
+  return static_cast<int>((wave_max - wave_min) / kSampleStep) + 2;
+}
+
 ReferenceLight::ReferenceLight(const ReferenceSpectrum& spectrum, double wave_min, double wave_max) {
   const std::vector<double>& wave = spectrum.wave;
   const size_t count = wave.size();

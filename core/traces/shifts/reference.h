@@ -39,10 +39,11 @@ class ReferenceLight {
  public:
   ReferenceLight(const ReferenceSpectrum& spectrum, double wave_min, double wave_max);
 
-  const std::vector<double>& wave() const { return wave_; }  // Angstrom, increasing
-  const std::vector<double>& light() const {
-    return light_;
-  }  // [sample], positive, in the flux's unit x Angstrom
+  // The most samples that there may be between two wavelengths.
+  static int MaxSamples(double wave_min, double wave_max);
+
+  const std::vector<double>& wave() const { return wave_; }    // Angstrom, increasing
+  const std::vector<double>& light() const { return light_; }  // [sample], > 0, the flux's unit x Angstrom
 
   // The light per Angstrom up to a factor, smoothed by a Gaussian of 0.7 Angstrom, at increasing wavelengths.
   std::vector<double> Smooth(absl::Span<const double> wave) const;

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "core/base/status_macros.h"
-#include "cuda/analysis/copies.h"
 #include "cuda/analysis/stream_timer.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/plan/carver.h"
+#include "cuda/runtime/memory/copies.h"
 #include "cuda/runtime/memory/on_device.h"
 
 namespace spexd::cuda {

@@ -1,9 +1,9 @@
 #include "cuda/analysis/lines/line_grid.h"
 
 #include "core/base/status_macros.h"
-#include "cuda/analysis/copies.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/plan/carver.h"
+#include "cuda/runtime/memory/copies.h"
 
 namespace spexd::cuda {
 

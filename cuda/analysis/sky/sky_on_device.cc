@@ -5,11 +5,11 @@
 
 #include "core/base/status_macros.h"
 #include "core/base/threads/parallel.h"
-#include "cuda/analysis/copies.h"
 #include "cuda/analysis/sky/sky_arrays.h"
 #include "cuda/analysis/sky/sky_rounds.h"
 #include "cuda/analysis/stream_timer.h"
 #include "cuda/kernels/common/first_error.h"
+#include "cuda/runtime/memory/copies.h"
 #include "cuda/runtime/memory/on_device.h"
 
 namespace spexd::cuda {

@@ -1,0 +1,30 @@
+// An image that the CUDA engine has taken over from the host.
+#ifndef SPEXD_CUDA_RUNTIME_CUDA_IMAGE_H_
+#define SPEXD_CUDA_RUNTIME_CUDA_IMAGE_H_
+
+#include <memory>
+
+#include "core/extract/engine.h"
+#include "core/model/coded_image.h"
+#include "cuda/plan/coded_block.h"
+#include "cuda/runtime/memory/device_memory.h"
+#include "cuda/runtime/memory/pinned_pool.h"
+
+namespace spexd::cuda {
+
+struct CudaImage : public LoadedImage {
+  // Of a coded image; it has what decoding found once a device has decoded it.
+  DecodeReport* report() const { return LayOutCoded(*coded, staged.data()).report; }
+
+  const void* engine = nullptr;  // no other one takes it
+  int rows = 0, columns = 0;
+  std::shared_ptr<const CodedImage> coded;  // null: decoded
+  PinnedBuffer staged;                      // pixels, then ivar; or the block of a coded image
+  // Pixels, then ivar, in the memory of one device (as CUDA counts); -1: of none.
+  int device = -1;
+  DeviceMemory::Block decoded;
+};
+
+}  // namespace spexd::cuda
+
+#endif  // SPEXD_CUDA_RUNTIME_CUDA_IMAGE_H_
