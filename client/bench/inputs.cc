@@ -80,7 +80,8 @@ absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const Wav
   inputs.psf = std::make_shared<const Psf>(std::move(simulation.psf));
   inputs.image = std::make_shared<const Image>(std::move(image));
   SPEXD_ASSIGN_OR_RETURN(const SimulatorOptions complete, CompleteOptions(options));
-  inputs.sky = std::make_shared<const ReferenceSpectrum>(ReferenceSpectrum{simulation.truth.wave, MakeSky(simulation.truth.wave, complete.seed)});
+  inputs.sky = std::make_shared<const ReferenceSpectrum>(
+      ReferenceSpectrum{simulation.truth.wave, MakeSky(simulation.truth.wave, complete.seed)});
   inputs.truth = std::move(simulation.truth);
   inputs.grid = grid;
   SPEXD_RETURN_IF_ERROR(CheckInputs(inputs));

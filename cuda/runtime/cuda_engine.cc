@@ -245,9 +245,8 @@ class CudaEngine : public Engine {
     wish.psf_bytes = StagedMeasurement::PsfBytes(psf);
     wish.work_bytes = StagedMeasurement::WorkBytes(psf, options);
     SPEXD_RETURN_IF_ERROR(dispatcher_.Check(wish));
-    std::optional<traces::PreparedReference> reference;
-    if (request.reference != nullptr && options.measure_y)
-      reference.emplace(*request.reference, psf, options);
+    std::shared_ptr<const traces::PreparedReference> reference;
+    if (options.measure_y) reference = shared->Prepare(request.reference, psf, options);
     SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<CudaImage> image, StageImage(request));
     const StagedMeasurement job = {.name = absl::StrCat("traces ", next_job_++),
                                    .psf = &psf,
