@@ -141,16 +141,19 @@ absl::StatusOr<TruthDifference> CompareTruth(const Frame& frame, const Truth& tr
   }
   std::sort(pulls.begin(), pulls.end());
   result.compared = static_cast<int64_t>(pulls.size());
-  double sum = 0;
+  const double count = static_cast<double>(pulls.size());
+  double sum = 0, squares = 0;
   int64_t beyond = 0;
   for (double pull : pulls) {
     sum += pull;
+    squares += pull * pull;
     beyond += std::abs(pull) > 5;
   }
-  result.mean = sum / static_cast<double>(pulls.size());
+  result.mean = sum / count;
+  result.sigma = std::sqrt(std::max(0.0, squares / count - result.mean * result.mean));
   result.median = Quantile(pulls, 0.5);
   result.robust_sigma = 0.5 * (Quantile(pulls, 1 - kSigmaTail) - Quantile(pulls, kSigmaTail));
-  result.beyond_5 = static_cast<double>(beyond) / static_cast<double>(pulls.size());
+  result.beyond_5 = static_cast<double>(beyond) / count;
   return result;
 }
 

@@ -43,6 +43,7 @@ struct TruthDifference {
 
   int64_t left_out() const { return masked + bad_fit + at_the_ends; }
   double mean = 0, median = 0;
+  double sigma = 0;         // standard deviation
   double robust_sigma = 0;  // half of the range from 15.87 % to 84.13 %
   double beyond_5 = 0;      // fraction of |pull| > 5
 };

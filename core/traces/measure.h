@@ -31,8 +31,8 @@ absl::StatusOr<TraceShifts> MeasureTraceShifts(const Image& image, const Psf& ps
 // InvalidArgument, naming the value and the limit.
 absl::Status CheckTracesOf(const Psf& psf, const TraceShiftOptions& options);
 
-// Memory in bytes that MeasureTraceShifts takes beside image and PSF, an upper estimate: 0.4 GB for 500
-// fibres x 4128 rows. An outline suffices.
+// Memory in bytes that MeasureTraceShifts takes beside image and PSF, an upper estimate: 0.5 GB for 500
+// fibres x 4128 rows on 2 threads. An outline suffices.
 int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int threads);
 
 }  // namespace spexd

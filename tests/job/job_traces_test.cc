@@ -17,6 +17,7 @@
 #include "core/traces/shifts/move.h"
 #include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
+#include "tests/traces/shifted_files.h"
 #include "tests/traces/shifted_frame.h"
 
 namespace spexd::testing {
@@ -109,13 +110,7 @@ struct Extracted {
 void WriteFrameFiles(const ShiftedFrame& frame, const TempFolder& folder,
                      const std::vector<std::string>& cards = {}) {
   ASSERT_TRUE(WritePsf(frame.psf, folder / "psf.fits").ok());
-  PreprocFile file;
-  file.pixels = frame.image.pixels;
-  file.ivar = frame.image.ivar;
-  file.mask.Assign(file.pixels.shape());
-  file.readnoise.Assign(file.pixels.shape(), 3);
-  file.extra_cards = cards;
-  ASSERT_TRUE(WritePreproc(file, folder / "preproc.fits", /*rice=*/false).ok());
+  WriteImage(frame.image, folder / "preproc.fits", cards);
 }
 
 // The image as arrays. Pixels without data have a mask in place of an ivar of 0.

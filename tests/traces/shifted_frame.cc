@@ -32,9 +32,10 @@ ShiftedFrame MakeShiftedFrame(const ShiftedFrameOptions& options) {
   frame.sky.wave = truth.wave;
   frame.sky.flux = MakeSky(truth.wave, complete->seed);
   if (options.edit_truth) options.edit_truth(&truth);
-  const Psf drawn = MovePsf(frame.psf, options.x, options.y);
+  frame.drawn = MovePsf(frame.psf, options.x, options.y);
   PreprocFile preproc;
-  Expose(*complete, drawn, RenderTruth(drawn, truth, 2), preproc);
+  Expose(*complete, frame.drawn, RenderTruth(frame.drawn, truth, 2), preproc);
+  frame.truth = std::move(truth);
   frame.image.pixels = std::move(preproc.pixels);
   frame.image.ivar = std::move(preproc.ivar);
   for (int64_t k = 0; k < frame.image.pixels.size(); ++k) {

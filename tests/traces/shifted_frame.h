@@ -17,6 +17,8 @@ namespace spexd::testing {
 struct ShiftedFrame {
   Psf psf;                // whose traces are to be corrected
   ShiftSeries x, y;       // shifts of the frame's traces
+  Psf drawn;              // with the frame's traces
+  Truth truth;            // the light that was drawn
   Image image;            // after the mask rule
   ReferenceSpectrum sky;  // what all fibres see, in vacuum wavelengths
 };

@@ -115,8 +115,9 @@ absl::StatusOr<int> CompareWithTruth(const CompareCommandOptions& options) {
               number(difference.masked), number(difference.bad_fit), number(difference.at_the_ends));
   if (difference.other_fibres > 0)
     std::printf("  %d fibres of the frame are not in the truth\n", difference.other_fibres);
-  std::printf("  pull: mean %+.4f, median %+.4f, robust sigma %.4f, beyond 5 sigma %.4f %%\n",
-              difference.mean, difference.median, difference.robust_sigma, 100 * difference.beyond_5);
+  std::printf("  pull: mean %+.4f, median %+.4f, sigma %.4f, robust sigma %.4f, beyond 5 sigma %.4f %%\n",
+              difference.mean, difference.median, difference.sigma, difference.robust_sigma,
+              100 * difference.beyond_5);
   Verdicts verdicts;
   if (range.has_value()) {
     verdicts.Check(absl::StrFormat("%g <= robust sigma %.4f <= %g", range->first, difference.robust_sigma,
