@@ -2,11 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
+#include <vector>
 
+#include "core/simulate/sky_and_targets.h"
 #include "core/traces/measure.h"
 #include "core/traces/shifts/reference.h"
 #include "tests/support/build_paths.h"
@@ -28,26 +29,21 @@ ReferenceSpectrum Shipped(const std::string& name) {
   return reference.ok() ? *reference : ReferenceSpectrum();
 }
 
-// Lines narrower than a sample, with 300 to 30000 electrons each whatever the reference says of them.
-ShiftedFrameOptions OfLines(char camera, const ReferenceSpectrum& lines) {
+// Lines with 300 to 30000 electrons each, whatever the reference says of them.
+ShiftedFrameOptions OfLines(char camera, const ReferenceSpectrum& reference) {
   ShiftedFrameOptions options;
   options.simulator = {.camera = camera, .fibres = 30, .seed = 5, .cosmic_rays = 0};
   options.x = MakeSeries({{0.3, 0.05}, {-0.1, 0.0}});
   options.y = MakeSeries({{-0.4, 0.06}, {0.1, 0.03}});
+  std::vector<LampLine> lines;
+  std::mt19937 random(3);
+  for (const double wave : reference.wave) {
+    const double rank = static_cast<double>(random()) / std::mt19937::max();
+    lines.push_back({wave, 300 * std::pow(100, rank)});
+  }
   options.edit_truth = [lines](Truth* truth) {
-    std::fill(truth->flux.flat().begin(), truth->flux.flat().end(), 1.0f);
-    const double first = truth->wave.front(), step = truth->wave[1] - first;
-    std::mt19937 random(3);
-    for (const double line : lines.wave) {
-      const double electrons = 300 * std::pow(100.0, static_cast<double>(random()) / std::mt19937::max());
-      const double place = (line - first) / step;
-      if (place < 0 || place >= static_cast<double>(truth->wave.size() - 1)) continue;
-      const int left = static_cast<int>(place);
-      for (int i = 0; i < truth->flux.shape(0); ++i) {
-        truth->flux(i, left) += static_cast<float>(electrons / step * (left + 1 - place));
-        truth->flux(i, left + 1) += static_cast<float>(electrons / step * (place - left));
-      }
-    }
+    *truth =
+        MakeLampTruth(static_cast<int>(truth->fibres.size()), truth->wave.front(), truth->wave.back(), lines);
   };
   return options;
 }
