@@ -37,12 +37,13 @@ std::string Text(const std::string& value) {
 std::string Number(double value) { return absl::StrFormat("%#.10G", value); }
 
 std::vector<std::string> MakeCards(const SimulatorOptions& options) {
+  const bool arc = !options.lamps.empty();
   return {
       Card("CAMERA", Text(absl::StrFormat("%c0", options.camera)), "camera and spectrograph"),
       Card("EXPTIME", Number(kExposure), "[s] exposure time"),
-      Card("FLAVOR", Text("science"), "kind of exposure"),
-      Card("OBSTYPE", Text("SCIENCE"), "kind of exposure"),
-      Card("PROGRAM", Text("dark"), "observing program"),
+      Card("FLAVOR", Text(arc ? "arc" : "science"), "kind of exposure"),
+      Card("OBSTYPE", Text(arc ? "ARC" : "SCIENCE"), "kind of exposure"),
+      Card("PROGRAM", Text(arc ? "calib" : "dark"), "observing program"),
       Card("NIGHT", absl::StrFormat("%d", kNight), "local date of the evening"),
       Card("EXPID", absl::StrFormat("%d", kFirstExposureId + options.exposure), "exposure number"),
       Card("TILEID", absl::StrFormat("%d", kTile), "tile number"),
@@ -95,6 +96,8 @@ absl::StatusOr<Simulation> Simulate(const SimulatorOptions& options) {
     SPEXD_ASSIGN_OR_RETURN(std::tie(simulation.truth, simulation.sources),
                            MakeFieldTruth(complete, first, last, threads));
     for (int i = 0; i < complete.fibres; ++i) simulation.sources.fibres[i].target_id = TargetId(i);
+  } else if (!complete.lamps.empty()) {
+    simulation.truth = MakeLampTruth(complete.fibres, first, last, complete.lamps);
   } else {
     simulation.truth = MakeTruth(complete.fibres, first, last, complete.seed);
   }

@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/fits/writers.h"
 #include "core/model/psf.h"
 #include "core/model/true_source.h"
 #include "core/model/truth.h"
+#include "core/simulate/sky_and_targets.h"
 
 namespace spexd {
 
@@ -39,6 +41,7 @@ struct SimulatorOptions {
   int holes = 1;            // saturated, of 60 rows x 18 columns; the first in the middle, others anywhere
   double read_noise = 2.9;  // electrons
   std::optional<Field> field = {};
+  std::vector<LampLine> lamps = {};  // not empty: an arc, of which each fibre sees these lines alone
   // Exposures are of the same sources; each has its own noise, damage and, with a field, throughputs.
   int exposure = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "core/simulate/random.h"
@@ -10,7 +11,8 @@ namespace spexd {
 namespace {
 
 constexpr double kSkyLinesPerAngstrom = 0.06;
-constexpr double kSkyLineSigma = 0.6;  // Angstrom: wide enough for bins of 0.8 to follow
+constexpr double kSkyLineSigma = 0.6;    // Angstrom: wide enough for bins of 0.8 to follow
+constexpr double kLampLineSigma = 0.15;  // Angstrom: less than spectrographs resolve
 constexpr double kEmissionLinesPerAngstrom = 0.003;
 
 class Canvas {
@@ -106,6 +108,23 @@ Truth MakeTruth(int fibres, double wave_min, double wave_max, uint64_t seed) {
     const double throughput = random.Uniform(0.9, 1.1);
     const std::vector<double> target = MakeTarget(truth.wave, KindOf(i), random);
     for (int k = 0; k < bins; ++k) truth.flux(i, k) = static_cast<float>(throughput * (sky[k] + target[k]));
+  }
+  return truth;
+}
+
+Truth MakeLampTruth(int fibres, double wave_min, double wave_max, absl::Span<const LampLine> lines) {
+  Truth truth;
+  truth.wave = TruthWavelengths(wave_min, wave_max);
+  Canvas lamps(truth.wave);
+  for (const LampLine& line : lines) {
+    lamps.AddLine(line.wave, kLampLineSigma,
+                  line.electrons / (kLampLineSigma * std::sqrt(2 * std::numbers::pi)));
+  }
+  truth.fibres.resize(fibres);
+  truth.flux.Assign({fibres, static_cast<int64_t>(truth.wave.size())});
+  for (int i = 0; i < fibres; ++i) {
+    truth.fibres[i] = i;
+    std::copy(lamps.flux().begin(), lamps.flux().end(), truth.flux.Row(i).begin());
   }
   return truth;
 }

@@ -294,6 +294,23 @@ TEST(Simulate, HoldsSkyStarsAndGalaxies) {
   }
 }
 
+TEST(Simulate, GivesEachFibreOfAnArcTheLinesOfItsLampsAlone) {
+  SimulatorOptions options = Clean();
+  const double wave = Make(options).psf.wave_min + 50.07;
+  options.lamps = {{wave, 4000}, {wave + 1000, 1e6}};
+  const Simulation arc = Make(options);
+  for (int i = 0; i < options.fibres; ++i) {
+    double sum = 0, centroid = 0;
+    for (size_t k = 0; k < arc.truth.wave.size(); ++k) {
+      sum += arc.truth.flux(i, k) * kTruthStep;
+      centroid += arc.truth.flux(i, k) * kTruthStep * (arc.truth.wave[k] - wave);
+    }
+    EXPECT_NEAR(sum, 4000, 1);
+    EXPECT_NEAR(centroid / sum, 0, 1e-3);
+  }
+  EXPECT_THAT(arc.preproc.extra_cards, ::testing::Contains(HasSubstr("'arc ")));
+}
+
 TEST(Simulate, WritesAHeaderThatAllowsABarycentricCorrection) {
   const Simulation simulation = Make(Clean());
   EXPECT_THAT(simulation.preproc.extra_cards, Each(SizeIs(80)));

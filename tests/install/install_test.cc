@@ -95,6 +95,7 @@ TEST(InstalledService, KnowsEveryOptionOfItsExample) {
 TEST(Installing, WritesBelowDestdirAloneWithThePrefixOfTheFinalPlace) {
   const InstallTree tree({"spex", "spexd", "service", "doc"}, true);
   for (const char* name : {"bin/spex", "bin/spexd", "bin/spexd-extract", "share/spexd/plot_common.py",
+                           "share/spexd/references/arc-lamps.dat", "share/spexd/references/night-sky.dat",
                            "share/doc/spexd/LICENSE", "share/doc/spexd/docs/operation.md"}) {
     EXPECT_TRUE(std::filesystem::exists(tree / name)) << name;
   }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "client/cli/terminal/exit_code.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/output_file.h"
+#include "core/fits/hdu/source.h"
 #include "core/fits/true_source_writer.h"
 #include "core/fits/writers.h"
 #include "core/model/wavelength_grid.h"
@@ -20,6 +22,7 @@
 #include "core/products/template_file.h"
 #include "core/simulate/instrument.h"
 #include "core/simulate/simulator.h"
+#include "core/traces/shifts/reference.h"
 
 namespace spexd::cli {
 namespace {
@@ -30,7 +33,7 @@ struct SimulateCommandOptions {
   std::string folder = ".";
   bool rice = false, gzip = false, no_noise = false;
   int exposures = 1;
-  std::string stars, wavelength;
+  std::string stars, wavelength, arc;
   std::optional<int> sky_fibres, emitters;
 
   bool HasField() const { return !stars.empty() || sky_fibres.has_value() || emitters.has_value(); }
@@ -61,6 +64,24 @@ absl::StatusOr<Field> FieldOf(const SimulateCommandOptions& options) {
     field.stars = std::make_shared<const TemplateLibrary>(std::move(library));
   }
   return field;
+}
+
+constexpr size_t kMaxLampLines = 5000;
+constexpr double kBrightestLine = 20000;  // electrons
+
+absl::StatusOr<std::vector<LampLine>> ReadLamps(const std::string& path) {
+  SPEXD_ASSIGN_OR_RETURN(const Source file, Source::FromFile(path));
+  SPEXD_ASSIGN_OR_RETURN(const ReferenceSpectrum lines, ParseReferenceSpectrum(path, file.bytes()));
+  const double brightest = *std::max_element(lines.flux.begin(), lines.flux.end());
+  if (lines.wave.size() > kMaxLampLines || !(brightest > 0)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "--arc %s: has %d samples, the brightest %g; must have at most %d, and one with light", path,
+        lines.wave.size(), brightest, kMaxLampLines));
+  }
+  std::vector<LampLine> lamps;
+  for (size_t k = 0; k < lines.wave.size(); ++k)
+    lamps.push_back({lines.wave[k], kBrightestLine / brightest * lines.flux[k]});
+  return lamps;
 }
 
 // Writes files and says so.
@@ -127,6 +148,9 @@ absl::Status Simulate(SimulateCommandOptions options) {
   if (!options.wavelength.empty()) {
     SPEXD_ASSIGN_OR_RETURN(grid, ParseWavelengthGrid(options.wavelength));
   }
+  if (!options.arc.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(options.simulator.lamps, ReadLamps(options.arc));
+  }
   std::error_code error;  // a failure shows as the file that cannot be made
   std::filesystem::create_directories(options.folder, error);
   SPEXD_RETURN_IF_ERROR(CheckWritable(Paths(options, 0).Of("truth")));
@@ -190,6 +214,15 @@ void AddSimulate(CLI::App* app, Action* action) {
   command->add_option("--sky-fibres", o.sky_fibres, "Number of sky fibres; without it a tenth")
       ->check(CLI::Range(1, kMaxSimulatedFibres))
       ->group(group);
+  CLI::Option* arc =
+      command
+          ->add_option(
+              "--arc", o.arc,
+              "List of lines, wavelength in vacuum and light (share/spexd/references/arc-lamps.dat): an arc "
+              "instead of the plain scene")
+          ->group(group);
+  for (const char* other : {"--stars", "--emitters", "--sky-fibres"})
+    arc->excludes(command->get_option(other));
   command
       ->add_option("--exposures", o.exposures,
                    "Frames of the same sources with other noise and throughputs, their names with the "

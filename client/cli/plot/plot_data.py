@@ -63,6 +63,44 @@ def two_pairs(flag, text, convert):
     return [pair(flag, text, part, convert) for part in parts]
 
 
+class AxisShifts:
+    """Trace shifts in x or y: `values` in pixels [fibre, wavelength], None where they were not measured."""
+
+    def __init__(self, header, table, axis):
+        self.status = text_of(header["TSSTAT" + axis])
+        self.measured = self.status not in ("refused", "none")
+        self.values = np.asarray(table["D" + axis], float) if self.measured else None
+        self.mean, self.error = (float(header[name + axis]) if self.measured else np.nan for name in ("MEAND", "ERRD"))
+
+    def said(self, between=", "):
+        if not self.measured:
+            return {"none": "not asked for"}.get(self.status, self.status)
+        said = "%s, mean %+.3f pixels%serror at most %.3f" % (self.status, self.mean, between, self.error)
+        return said.replace("-", "−")
+
+
+class TraceShifts:
+    """Trace shifts of a frame, from its cards and its table TRACESHIFT (docs/trace-shifts.md)."""
+
+    def __init__(self, hdus):
+        table, header = hdus["TRACESHIFT"].data, hdus["FLUX"].header
+        self.x, self.y = (AxisShifts(header, table, axis) for axis in "XY")
+        self.u = np.asarray(table["U"], float)  # [fibre]
+        self.wave = np.asarray(table["WAVE"], float)[0]  # those of all fibres
+        self.fibres = [int(number) for number in table["FIBER"]]
+        self.moved = bool(header["TSMOVED"])
+        self.reason = text_of(hdus["TRACESHIFT"].header.get("REASON", ""))
+
+    @property
+    def measured(self):
+        return self.x.measured or self.y.measured
+
+    @property
+    def fate(self):
+        """What is to be said of shifts that were measured but not applied."""
+        return "" if self.moved or not self.measured else "too small to be applied"
+
+
 class Frame:
     """What is shown of a frame file."""
 
@@ -93,6 +131,9 @@ class Frame:
         if self.resolution is not None and (self.resolution.ndim != 3 or self.resolution.shape[::2] != shape):
             raise TypeError("RESOLUTION has shape %s, FLUX %s" % (self.resolution.shape, shape))
         self.chi2pix = np.asarray(hdus["CHI2PIX"].data, float) if "CHI2PIX" in hdus else np.full(shape, np.nan)
+        self.shifts = TraceShifts(hdus) if "TRACESHIFT" in hdus and "TSSTATX" in self.header else None
+        if self.shifts and len(self.shifts.u) != shape[0]:
+            raise TypeError("TRACESHIFT has %d rows, FLUX %d spectra" % (len(self.shifts.u), shape[0]))
         self.table = np.asarray(hdus["FIBERMAP"].data) if "FIBERMAP" in hdus else None
         if self.table is not None and len(self.table) != shape[0]:
             self.table = None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws an extracted frame: a few spectra with their errors, and the image beside its model and residual.
+"""Draws an extracted frame: a few spectra with their errors, trace shifts, and the image beside its model and residual.
 
 `spex plot` calls it; `plot_frame.py --help` lists the flags, which are those of `spex plot`.
 """
@@ -15,9 +15,10 @@ plt = plot_common.load_pyplot()
 (np,) = plot_common.load("numpy")
 import plot_data
 import plot_image
+import plot_shifts
 
 ZOOM_ANGSTROM = 60
-SPECTRUM, RESOLUTION, PICTURES, HEAD, FOOT = 1.6, 1.75, 4.0, 0.85, 0.5  # inches
+SPECTRUM, RESOLUTION, SHIFTS, PICTURES, HEAD, FOOT = 1.6, 1.75, 3.1, 4.0, 0.85, 0.5  # inches
 MAX_LEGENDS = 8  # fibres that the legend of the resolution names
 
 
@@ -184,9 +185,8 @@ def draw(frame, rows, shown):
     each = 1 if shown.subtracted is None else 2
     heights = [SPECTRUM] * (each * len(rows)) + ([RESOLUTION] if shown.resolution else [])
     spectra, panels = SPECTRUM * each * len(rows), sum(heights)
-    between = 0.55 if shown.image else 0
-    below = between + PICTURES if shown.image else 0.1 if shown.resolution else 0
-    height = HEAD + panels + FOOT + below
+    pictures = 0.55 + PICTURES if shown.image else 0.1 if shown.resolution else 0
+    height = HEAD + panels + (SHIFTS if frame.shifts else 0) + FOOT + pictures
     figure = plt.figure(figsize=(11, height), dpi=140)
     place = dict(left=0.075, right=0.975)
     top = figure.add_gridspec(len(heights), 2, top=1 - HEAD / height, bottom=1 - (HEAD + panels - 0.28) / height,
@@ -205,6 +205,10 @@ def draw(frame, rows, shown):
     head_of(figure, frame, height, [axis for both in fibres for axis in both])
     if shown.resolution:
         draw_resolution(*pairs[-1], frame, rows)
+    if frame.shifts:
+        middle = figure.add_gridspec(1, 1, top=(FOOT + pictures + SHIFTS - 0.75) / height,
+                                     bottom=(FOOT + pictures + 0.05) / height, left=0.075, right=0.965)
+        plot_shifts.draw_shifts(figure, middle[0], frame.shifts)
     if shown.image:
         lower = figure.add_gridspec(1, 1, top=(FOOT + PICTURES - 0.4) / height, bottom=FOOT / height, **place)
         reason = plot_image.draw_images(figure, lower[0], shown.image, shown.window, frame, shown.traces)

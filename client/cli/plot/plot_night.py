@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what `spex night` did: seconds, chi2pix and masked bins of every frame, exposure by exposure.
+"""Draws what `spex night` did: seconds, chi2pix, masked bins and trace shifts of every frame, exposure by exposure.
 
 plot_night.py NIGHT.json OUTPUT; `spex night --plot` calls it.
 """
@@ -23,6 +23,10 @@ PANELS = (  # label, value of a frame, whether the axis may be logarithmic
     ("median chi2pix", lambda frame: frame["chi2pix"], True),
     ("masked bins (%)", lambda frame: 100 * frame["masked_bins"] / max(frame["bins"], 1), False),
 )
+SHIFTS = (("x", "trace shift dx\n(pixels)"), ("y", "trace shift dy\n(pixels)"))
+MARKERS = {"ok": "o", "weak": "v", "relative": "D"}
+MAX_NAMED = 12  # cameras whose names stand at their last frames
+PANEL_HEIGHT = 2.2  # inches
 EXPOSURE_WIDTH = 0.7  # of the distance between exposures, over which their frames are spread
 MAX_LABELS = 24
 WIDE_RANGE = 10  # largest value / median, from which an axis that may be is logarithmic
@@ -66,6 +70,47 @@ def draw_frames(axis, frames, at, value):
     return values
 
 
+def draw_shifts(axis, frames, at, name):
+    """Means of the shifts of each camera with their errors, and bars from the smallest to the largest."""
+    cameras, values = {}, []
+    for x, frame in zip(at, frames):
+        if frame.get("trace_shifts"):
+            cameras.setdefault(frame["camera"], []).append((x, frame["trace_shifts"][name]))
+    for camera, measurements in sorted(cameras.items()):
+        colour = ARMS.get(camera[:1], SOFT)
+        there = [(x, shift) for x, shift in measurements if shift["mean"] is not None]
+        line = [(x, shift["mean"]) for x, shift in there if shift["status"] != "relative"]  # whose mean is not known
+        if line:
+            axis.plot(*zip(*line), color=colour, lw=0.6)
+            if len(cameras) <= MAX_NAMED:
+                axis.annotate(camera, line[-1], (6, 0), textcoords="offset points", fontsize=7.5, color=colour, va="center")
+        for status, marker in MARKERS.items():
+            chosen = [(x, shift) for x, shift in there if shift["status"] == status]
+            if not chosen:
+                continue
+            x, shifts = zip(*chosen)
+            mean, low, high, error = ([shift[key] for shift in shifts] for key in ("mean", "min", "max", "error"))
+            axis.vlines(x, low, high, color=colour, lw=3, alpha=0.3, label="smallest to largest")
+            error = [value or 0 for value in error]
+            axis.errorbar(x, mean, yerr=error, fmt=marker, ms=3.5, color=colour, capsize=2.5,
+                          lw=0.9, mfc=colour if status == "ok" else "white", label="mean, %s" % status)
+            values += low + high + [m + sign * e for m, e in zip(mean, error) for sign in (-1, 1)]
+        refused = [x for x, shift in measurements if shift["status"] == "refused"]
+        axis.plot(refused, [0.05] * len(refused), "x", ms=6, mew=1.2, color=FAILED, label="refused" if refused else "",
+                  transform=axis.get_xaxis_transform())
+    low, high = min(values, default=0), max(values, default=0)
+    room = max(0.12 * (high - low), 0.005)
+    axis.set_ylim(low - 1.5 * room, high + room)
+
+
+def legend_above(axis, axes):
+    """A line above `axis` that explains the marks of `axes`."""
+    known = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels())}
+    if known:
+        axis.legend(known.values(), known.keys(), loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2,
+                    frameon=False, fontsize=8, ncol=len(known), columnspacing=1.2, handletextpad=0.3)
+
+
 def set_limits(axis, values, may_be_log):
     """All values within the axis, with room around them."""
     values = sorted(values)
@@ -92,19 +137,25 @@ def draw(night):
     frames = night["frames"]
     states = [frame["state"] for frame in frames]
     exposures, at = places(frames)
-    figure, axes = plt.subplots(len(PANELS), 1, sharex=True, figsize=(10, 7.6), dpi=140, layout="constrained")
+    shifts = SHIFTS if any(frame.get("trace_shifts") for frame in frames) else ()
+    panels = len(PANELS) + len(shifts)
+    figure, axes = plt.subplots(panels, 1, sharex=True, figsize=(10, 1 + PANEL_HEIGHT * panels), dpi=140,
+                                layout="constrained")
     for axis, (label, value, may_be_log) in zip(axes, PANELS):
         set_limits(axis, draw_frames(axis, frames, at, value), may_be_log)
+        axis.set_ylabel(label)
+    for axis, (name, label) in zip(axes[len(PANELS):], shifts):
+        draw_shifts(axis, frames, at, name)
+        axis.set_ylabel(label)
+    if shifts:
+        legend_above(axes[len(PANELS)], axes[len(PANELS):])
+    for axis in axes:
         for k, x in enumerate(x for x, state in zip(at, states) if state == "failed"):
             axis.axvline(x, color=FAILED, lw=0.8, alpha=0.8, label="" if k else "failed")
-        axis.set_ylabel(label)
         axis.grid(True, color=GRID, linewidth=0.6)
         axis.set_axisbelow(True)
     label_exposures(axes[-1], exposures)
-    handles, labels = axes[0].get_legend_handles_labels()
-    if handles:
-        axes[0].legend(handles, labels, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, frameon=False,
-                       fontsize=8, ncol=len(handles), columnspacing=1.2, handletextpad=0.3)
+    legend_above(axes[0], axes[:1])
     counts = ", ".join("%d %s" % (states.count(state), state)
                        for state in ("written", "skipped", "failed", "not reached")
                        if state in states or state != "not reached")

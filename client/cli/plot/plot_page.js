@@ -16,6 +16,7 @@ const LAYERS = [
   ["scan", "χ²(v)", "--line", (data) => data.scans !== null],
   ["lines", "lines at z", "--truth", (data) => data.lines.length > 0],
   ["fwhm", "resolution", "--soft", (data) => data.widths !== null],
+  ["shifts", "trace shifts", "--line", (data) => data.shifts !== null],
 ];
 
 class Page {
@@ -129,6 +130,11 @@ class Page {
       const width = this.fwhm[bin];
       say(width > 0 ? "FWHM " + digits(width) + " Å, R " + Math.round(this.data.wave[bin] / width) : "no resolution");
     }
+    if (this.data.shifts) {
+      const shift = (axis) => this.data.shift(axis, this.fibre, this.data.wave[bin]);
+      const moved = ["dx", "dy"].filter((axis) => shift(axis) !== null).map((axis) => axis + " " + signed(shift(axis)));
+      if (moved.length) say("trace shift " + moved.join(", ") + " pixels");
+    }
     this.write(parts);
   }
 
@@ -213,6 +219,31 @@ class Page {
     clipped(context, box, () => drawScan(context, axes, data.velocities, star, colours));
   }
 
+  // Below the title, which says how each axis was measured, an arrow for each fibre and wavelength.
+  drawShifts(colours) {
+    const canvas = $("shifts"), { data } = this, { shifts } = data;
+    canvas.hidden = !(shifts && this.shown.shifts);
+    const context = canvas.hidden ? null : this.fresh(canvas);
+    if (!context) return;
+    const box = { left: MARGIN.left, top: 62, width: canvas.clientWidth - MARGIN.left - MARGIN.right };
+    box.height = canvas.clientHeight - box.top - MARGIN.bottom;
+    const range = (values, size) => {
+      const low = Math.min(...values), high = Math.max(...values), least = 0.02;
+      const each = (Math.max(high - low, least) * SHIFT_MARGIN) / (size - 2 * SHIFT_MARGIN);
+      return [low - each, Math.max(high, low + least) + each];
+    };
+    const axes = new Axes(box, range(shifts.u, box.width), range(shifts.waves, box.height));
+    const marks = spread(shifts.u, Math.max(2, Math.floor(box.width / 120)))
+      .map((fibre) => ({ value: shifts.u[fibre], text: String(data.fibres[fibre].number) }));
+    drawAxes(context, axes, colours, "wavelength (Å)", true, "fibre", marks);
+    const said = ["trace shift dx: " + shifts.dx.said, "dy: " + shifts.dy.said + (shifts.note ? "; " + shifts.note : "")];
+    context.textAlign = "left";
+    context.textBaseline = "top";
+    said.forEach((line, k) => context.fillText(line, MARGIN.left, 4 + 17 * k, box.width));
+    canvas.setAttribute("aria-label", said.join(", "));
+    drawShifts(context, axes, data, this.fibre, colours);
+  }
+
   draw() {
     const { canvas, data } = this, width = canvas.clientWidth, height = canvas.clientHeight;
     const context = this.fresh(canvas);
@@ -222,6 +253,7 @@ class Page {
       colours[name] = style.getPropertyValue("--" + name).trim();
     }
     this.drawScan(colours);
+    this.drawShifts(colours);
     const first = data.binAt(this.waves[0]), last = data.binAt(this.waves[1]);
     const panels = this.panels(first, last);
     const weights = panels.reduce((sum, panel) => sum + panel[2], 0);

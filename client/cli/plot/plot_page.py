@@ -93,6 +93,16 @@ def add_galaxies(rows, galaxies, about):
     about["lines"] = [[name, wave] for name, wave, _ in galaxies.lines]
 
 
+def shifts_of(shifts, rows):
+    """What the page has of trace shifts; values to a thousandth of what a picture shows."""
+    axes = {}
+    for name, one in (("dx", shifts.x), ("dy", shifts.y)):
+        values = None if one.values is None else np.round(one.values[rows], 5).tolist()
+        axes[name] = {"said": one.said(), "values": values}
+    return {**axes, "note": "; ".join(filter(None, (shifts.fate, shifts.reason))),
+            "u": np.round(shifts.u[rows], 5).tolist(), "waves": shifts.wave.tolist()}
+
+
 def contents(frame, rows, subtracted, truth):
     """(description, {name: base64}) of what the page shows."""
     shape = frame.flux[rows].shape
@@ -101,6 +111,8 @@ def contents(frame, rows, subtracted, truth):
         "file": os.path.basename(frame.path), "bins": shape[1], "fibres": fibres_of(frame, rows), "facts": facts,
         "maskNames": plot_data.MASK_NAMES, "step": float(frame.step), "fwhmStep": 0,
     }
+    if frame.shifts:
+        about["shifts"] = shifts_of(frame.shifts, rows)
     data = {
         "wave": coded(frame.wave, "<f8"),
         "flux": coded(frame.flux[rows], "<f4"), "ivar": coded(frame.ivar[rows], "<f4"),

@@ -29,6 +29,7 @@ class FrameData {
     this.scans = decoded("scan", Float32Array);
     this.velocities = this.about.velocities || [];
     this.lines = this.about.lines || [];
+    this.shifts = this.about.shifts || null;
   }
 
   // Masks come as stretches of bins with one value.
@@ -63,6 +64,16 @@ class FrameData {
     if (!galaxy || !galaxy.accepted) return [];
     return this.lines.map(([name, wave]) => [name, wave * (1 + galaxy.z)])
       .filter(([, wave]) => wave > this.low && wave < this.high);
+  }
+
+  // A fibre's trace shift in pixels at a wavelength, straight between those of the table; null: not measured.
+  shift(axis, fibre, wave) {
+    const { waves, [axis]: { values } } = this.shifts;
+    if (!values) return null;
+    let k = 0;
+    while (k < waves.length - 2 && wave > waves[k + 1]) ++k;
+    const part = (wave - waves[k]) / (waves[k + 1] - waves[k]);
+    return values[fibre][k] + part * (values[fibre][k + 1] - values[fibre][k]);
   }
 
   // Widths of the resolution of one fibre in Angstrom; NaN where it has none.
@@ -109,6 +120,11 @@ function digits(value) {
   if (size !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(3).replace("-", "−");
   const places = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
   return value.toFixed(places).replace("-", "−");
+}
+
+// Three decimals and a sign.
+function signed(value) {
+  return (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3);
 }
 
 const TWO_FIT = 5; // with as many ticks asked for, the step is at most half of the range, so that two lie in it

@@ -2,6 +2,8 @@
 
 const MANY_BINS = 300; // beyond as many, single lines may run out of a panel, or nothing else would be seen
 
+const SHIFT_MARGIN = 36; // pixels around the shifts of traces, more than the longest arrow
+
 // One panel: its box in pixels, a range of wavelengths and a range of values.
 class Axes {
   constructor(box, waves, values) {
@@ -47,9 +49,11 @@ function clipped(context, box, draw) {
   context.restore();
 }
 
-// Lines and numbers of both axes; `last`: wavelengths, or what `across` says, are written below this panel.
-function drawAxes(context, axes, colours, title, last, across = "wavelength (Å)") {
+// Lines and numbers of both axes; `last`: wavelengths, or what `across` says, are written below this panel. `marks`
+// are the ticks of the horizontal axis, {value, text} each.
+function drawAxes(context, axes, colours, title, last, across = "wavelength (Å)", marks = null) {
   const { box } = axes;
+  const ticks = marks || ticksBetween(axes.waves[0], axes.waves[1], Math.max(3, box.width / 80));
   context.lineWidth = 1;
   context.strokeStyle = colours.grid;
   context.fillStyle = colours.soft;
@@ -64,7 +68,7 @@ function drawAxes(context, axes, colours, title, last, across = "wavelength (Å)
   }
   context.textBaseline = "top";
   context.textAlign = "center";
-  for (const { value, text } of ticksBetween(axes.waves[0], axes.waves[1], Math.max(3, box.width / 80))) {
+  for (const { value, text } of ticks) {
     const x = Math.round(axes.x(value)) + 0.5;
     context.moveTo(x, box.top);
     context.lineTo(x, box.top + box.height);
@@ -188,4 +192,57 @@ function drawScan(context, axes, velocities, star, colours) {
   context.moveTo(axes.x(star.velocity), axes.box.top);
   context.lineTo(axes.x(star.velocity), axes.box.top + axes.box.height);
   context.stroke();
+}
+
+// Fibres at most `count` that are spread evenly over the CCD.
+function spread(places, count) {
+  const low = Math.min(...places), high = Math.max(...places), found = new Set();
+  for (let k = 0; k < count; ++k) {
+    const wanted = count > 1 ? low + ((high - low) * k) / (count - 1) : low;
+    let nearest = 0;
+    places.forEach((place, fibre) => {
+      if (Math.abs(place - wanted) < Math.abs(places[nearest] - wanted)) nearest = fibre;
+    });
+    found.add(nearest);
+  }
+  return [...found];
+}
+
+function drawArrow(context, x, y, dx, dy) {
+  const length = Math.hypot(dx, dy), head = Math.min(7, 0.6 * length), turn = Math.atan2(dy, dx);
+  context.beginPath();
+  context.arc(x, y, 1.5, 0, 2 * Math.PI);
+  context.fill();
+  context.beginPath();
+  context.moveTo(x, y);
+  context.lineTo(x + dx, y + dy);
+  for (const side of [-2.7, 2.7]) {
+    context.moveTo(x + dx, y + dy);
+    context.lineTo(x + dx + head * Math.cos(turn + side), y + dy + head * Math.sin(turn + side));
+  }
+  context.stroke();
+}
+
+// Trace shifts of some fibres and of the one that is shown, as arrows in a panel of fibre and wavelength, with a scale.
+function drawShifts(context, axes, data, fibre, colours) {
+  const { shifts } = data, { box } = axes, many = Math.max(2, Math.floor(box.width / 60));
+  const value = (axis, one, k) => (shifts[axis].values ? shifts[axis].values[one][k] : 0);
+  const all = data.fibres.flatMap((_, one) => shifts.waves.map((_, k) => Math.hypot(value("dx", one, k), value("dy", one, k))));
+  const longest = all.reduce((most, one) => Math.max(most, one), 0);
+  const scale = longest > 0 ? 0.8 * SHIFT_MARGIN / longest : 0; // pixels of the screen for one of the CCD
+  context.lineWidth = 1.5;
+  for (const one of [...spread(shifts.u, many).filter((other) => other !== fibre), fibre]) {
+    context.strokeStyle = context.fillStyle = one === fibre ? colours.truth : colours.line;
+    shifts.waves.forEach((wave, k) =>
+      drawArrow(context, axes.x(shifts.u[one]), axes.y(wave), scale * value("dx", one, k), -scale * value("dy", one, k)));
+  }
+  if (!scale) return;
+  const power = Math.pow(10, Math.floor(Math.log10(longest)));
+  const key = [5, 2, 1].map((factor) => factor * power).find((size) => size <= longest * 1.000001);
+  context.strokeStyle = context.fillStyle = colours.ink;
+  const x = box.left + box.width - scale * key;
+  drawArrow(context, x, box.top - 10, scale * key, 0);
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillText(Number(key.toPrecision(1)) + " pixels", x - 8, box.top - 10);
 }

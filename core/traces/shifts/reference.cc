@@ -13,7 +13,7 @@
 namespace spexd {
 namespace {
 
-constexpr double kSampleStep = 0.2;   // Angstrom, of gathered samples
+constexpr double kSampleStep = 0.2;  // Angstrom, of gathered samples
 constexpr int kContinuumSamples = 121;
 constexpr double kFaintestLine = 1e-3;  // of the strongest one
 
@@ -48,7 +48,6 @@ absl::StatusOr<ReferenceSpectrum> ParseReferenceSpectrum(const std::string& name
         !std::isfinite(wave) || !std::isfinite(flux)) {
       return wrong("must begin with two finite numbers, the wavelength in Angstrom and the flux");
     }
-    if (flux < 0) return wrong("the flux must not be negative");
     if (!spectrum.wave.empty() && !(wave > spectrum.wave.back())) {
       return wrong("wavelengths must increase from line to line");
     }
@@ -56,7 +55,7 @@ absl::StatusOr<ReferenceSpectrum> ParseReferenceSpectrum(const std::string& name
       return wrong("a reference may have at most 10000000 samples");
     }
     spectrum.wave.push_back(wave);
-    spectrum.flux.push_back(flux);
+    spectrum.flux.push_back(std::max(flux, 0.0));
   }
   if (spectrum.wave.size() < 2) {
     return absl::InvalidArgumentError(

@@ -24,9 +24,9 @@ inline constexpr int kMaxReferenceSamples = 10000000;
 inline constexpr int64_t kMaxReferenceBytes = int64_t{64} << 20;
 
 // Parses text with two columns, wavelength and flux, such as the pipeline's spec-sky.dat and
-// spec-arc-lamps.dat. Further columns, empty lines and what follows a # are ignored. `name` is for messages.
-// InvalidArgument, naming the line and its value, for what is not a finite number, wavelengths that do not
-// increase, a negative flux, or fewer than two samples.
+// spec-arc-lamps.dat. Further columns, empty lines and what follows a # are ignored. A measured spectrum has
+// noise: a flux below 0 counts as 0. `name` is for messages. InvalidArgument, naming the line and its value,
+// for what is not a finite number, wavelengths that do not increase, or fewer than two samples.
 absl::StatusOr<ReferenceSpectrum> ParseReferenceSpectrum(const std::string& name, absl::string_view text);
 
 // Of ReferenceLight::Smooth.

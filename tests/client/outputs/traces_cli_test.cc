@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/matchers.h"
 #include "tests/support/process.h"
 #include "tests/traces/shifted_files.h"
@@ -135,6 +136,23 @@ TEST_F(SpexTraces, InYAreRelativeWithoutAReferenceAndNoneIfXAloneIsAskedFor) {
   EXPECT_TRUE(none["y"]["mean"].is_null());
 }
 
+TEST_F(SpexTraces, InYOfASimulatedArcAreAbsoluteAgainstTheShippedLamps) {
+  const std::string lamps = SourceFolder() + "/core/traces/references/arc-lamps.dat";
+  ASSERT_THAT(
+      Spex({"simulate", "--fibres", "30", "--rows", "1500", "--arc", lamps, "--out-dir", folder_.path()}),
+      ExitsWith(0));
+  auto psf = ReadPsf(Source::FromFile(Out("psf-r0.fits")).value());
+  ASSERT_THAT(psf.status(), IsOk());
+  for (int fibre = 0; fibre < psf->fibres; ++fibre) psf->y.coeff(fibre, 0) -= kShiftY;
+  ASSERT_THAT(WritePsf(*psf, Out("displaced.fits")), IsOk());
+  const RunResult run = Spex({"traceshifts", "-i", Out("preproc-r0.fits"), "-p", Out("displaced.fits"),
+                              "--trace-reference", lamps, "--json"});
+  ASSERT_THAT(run, ExitsWith(0));
+  const json shifts = json::parse(run.output);
+  EXPECT_EQ(shifts["y"]["status"], "ok");
+  EXPECT_NEAR(shifts["y"]["mean"].get<double>(), kShiftY, kTolerance);
+}
+
 TEST_F(SpexTraces, ThatAreRefusedAreAnErrorOnlyIfTheyAreRequired) {
   EXPECT_THAT(MeasureDark(), ExitsWith(0, AllOf(HasSubstr("x     refused          -"),
                                                 HasSubstr("Refused: trace shifts in x and y were not"))));
@@ -180,6 +198,8 @@ TEST_F(SpexTraces, RefuseFlagsThatDoNotFitBeforeTheWork) {
       {{"extract", "-i", Input(), "-p", Psf(), "--output-dir", folder_.path(), "--trace-shifts", "x",
         "--psf-out", Out("p")},
        "--psf-out"},
+      {{"simulate", "--arc", Psf(), "--out-dir", folder_.path()}, Psf() + ", line 1"},
+      {{"simulate", "--arc", Sky(), "--sky-fibres", "3"}, "--sky-fibres excludes --arc"},
       {{"traceshifts", "-i", Input(), "-p", Psf(), "--trace-shifts", "off"}, "give auto, x or xy"},
       {{"traceshifts", "-i", Input(), "-p", "sha256:00"}, "give a path"},
       {{"traceshifts", "-i", Input(), "-p", Psf(), "--psf-out", Psf()},

@@ -60,6 +60,23 @@ def reads_bins(browser, hdus):
         check(names in browser.value(TEXT % "readout"), browser.value(TEXT % "readout"))
 
 
+def shows_trace_shifts(browser, hdus):
+    table, cards = hdus["TRACESHIFT"].data, hdus["FLUX"].header
+    browser.value("page.chooseNumber(2), page.point(0)")
+    wave = hdus["WAVELENGTH"].data[0]
+    said = ["%s %+.3f" % (name, np.interp(wave, table["WAVE"][2], table[name.upper()][2])) for name in ("dx", "dy")]
+    readout = browser.value(TEXT % "readout").replace("−", "-")
+    check("trace shift %s, %s pixels" % tuple(said) in readout, readout, said)
+    label = browser.value("document.getElementById('shifts').getAttribute('aria-label')").replace("−", "-")
+    check("dx: ok, mean %+.3f pixels, error at most %.3f" % (cards["MEANDX"], cards["ERRDX"]) in label, label)
+    check("dy: relative, mean" in label, label)
+    hidden = "document.getElementById('shifts').hidden"
+    check(not browser.value(hidden))
+    browser.value("document.getElementById('show-shifts').click()")
+    check(browser.value(hidden))
+    browser.value("document.getElementById('show-shifts').click()")
+
+
 def zooms(browser):
     whole = browser.value(WAVES)
     box = browser.value("(r => [r.left, r.top, r.width])(document.getElementById('plot').getBoundingClientRect())")
@@ -145,6 +162,7 @@ def main():
         browser.open(url)
         picks_fibres(browser)
         reads_bins(browser, hdus)
+        shows_trace_shifts(browser, hdus)
         zooms(browser)
         labels_two_ticks_of_every_axis(browser)
         draws_in_both_lights(browser)

@@ -75,8 +75,23 @@ def check_night():
               for expid, label in ((51060, "51060"), (51061, ""), (51262, "twilight"))
               for arm, chi2pix in (("b", 1.0), ("r", 900.0), ("z", 1.1))]
     frames[4] = {"image": "preproc-r0-00051061.fits", "output": "o.fits", "state": "failed"}
+    assert len(plot_night.draw({"frames": frames, "seconds": 3}).axes) == len(plot_night.PANELS)
+    for k, status in ((0, "ok"), (2, "weak"), (3, "ok"), (5, "relative"), (6, "ok")):
+        frames[k]["trace_shifts"] = dict.fromkeys("xy", {"status": status, "mean": 0.1 * k, "min": 0.1 * k - 0.05,
+                                                         "max": 0.1 * k + 0.2, "error": 0.03})
+    frames[7]["trace_shifts"] = dict.fromkeys("xy", {"status": "refused", "mean": None, "min": None, "max": None,
+                                                     "error": None})
+    frames[8]["trace_shifts"] = dict.fromkeys("xy", {"status": "none", "mean": None, "min": None, "max": None,
+                                                     "error": None})
     figure = plot_night.draw({"frames": frames, "seconds": 3})
     figure.canvas.draw()
+    for axes in figure.axes[len(plot_night.PANELS):]:
+        marks = axes.get_legend_handles_labels()[1]
+        assert {"mean, ok", "mean, weak", "mean, relative", "refused", "smallest to largest"} <= set(marks), marks
+        assert sorted(text.get_text() for text in axes.texts) == ["b0", "z0"], "series are named"
+        series = next(line for line in axes.lines if line.get_color() == plot_night.ARMS["b"])
+        assert np.allclose(series.get_ydata(), [0.0, 0.3, 0.6]), series.get_ydata()
+        assert all(bar.get_paths()[0].get_extents().y1 < axes.get_ylim()[1] for bar in axes.collections)
     assert labels(figure.axes[-1].xaxis) == ["51060", "51061", "twilight"], labels(figure.axes[-1].xaxis)
     edge = figure.bbox
     for axes in figure.axes:
@@ -86,7 +101,7 @@ def check_night():
                 assert edge.x0 <= box.x0 and box.x1 <= edge.x1 and edge.y0 <= box.y0 and box.y1 <= edge.y1, artist
         low, high = axes.get_ylim()
         for line in axes.lines:
-            if line.get_label() != "failed":
+            if line.get_label() not in ("failed", "refused"):
                 assert all(low < y < high for y in line.get_ydata()), (axes.get_ylabel(), line.get_ydata())
     assert plot_night.FAILED not in plot_night.ARMS.values()
 

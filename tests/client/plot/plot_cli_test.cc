@@ -33,6 +33,10 @@ class SpexPlot : public ::testing::Test {
     ASSERT_THAT(Spex({"-i", input_->image(), "-p", input_->psf(), "-o", Frame(), "-m", Model(), "--sky",
                       Sky(), "--sframe", Sframe(), "--lines-out", Redshifts()}),
                 ExitsWith(0));
+    const std::string psf = *made_ / "displaced-psf.fits";
+    WriteShiftedPsf(input_->psf(), -0.3, psf);
+    ASSERT_THAT(Spex({"-i", input_->image(), "-p", psf, "-o", Displaced(), "--trace-shifts", "xy"}),
+                ExitsWith(0, HasSubstr("Trace shifts: x ok +0.")));
   }
   static void TearDownTestSuite() {
     delete made_;
@@ -40,6 +44,8 @@ class SpexPlot : public ::testing::Test {
   }
 
   static std::string Frame() { return *made_ / "frame.fits"; }
+  // The frame's image, extracted with a PSF whose traces were displaced by 0.3 columns and moved back.
+  static std::string Displaced() { return *made_ / "displaced.fits"; }
   static std::string Model() { return *made_ / "model.fits"; }
   static std::string Sky() { return *made_ / "sky.fits"; }
   static std::string Sframe() { return *made_ / "sframe.fits"; }
@@ -80,6 +86,15 @@ TEST_F(SpexPlot, DrawsResolutionSkyAndTruthWhereAskedFor) {
               AllOf(HasSubstr("fibre 3 without the sky"), HasSubstr("fibre 17 without the sky"),
                     HasSubstr("resolution: FWHM"), HasSubstr("row of R at"), HasSubstr("\nR · truth\n")));
   EXPECT_THAT(Drawn(Sframe(), {"--fibres", "3"}), HasSubstr("fibre 3 "));
+}
+
+TEST_F(SpexPlot, DrawsTraceShiftsOfFramesThatHaveThem) {
+  EXPECT_THAT(
+      Drawn(Displaced(), {"--fibres", "3"}),
+      AllOf(HasSubstr("\ntrace shifts\n"), HasSubstr("\ndx: ok, mean +0."),
+            HasSubstr("\ndy: relative, mean "), HasSubstr(" pixels\n"), HasSubstr("\nerror at most 0.")));
+  EXPECT_THAT(Drawn(Frame(), {"--fibres", "3"}), Not(HasSubstr("trace shifts")));
+  EXPECT_THAT(RunPython({Script("check_shifts.py"), BinFolder(), Displaced()}), ExitsWith(0));
 }
 
 TEST_F(SpexPlot, DrawsRedshiftsOfGalaxies) {
@@ -138,6 +153,7 @@ TEST_F(SpexPlot, LabelsTwoTicksOfEveryAxisAtLeast) {
         Words{"plot_frame", Frame(), picture, "--resolution", "--sframe", Sframe(), "--truth",
               input_->truth(), "--psf", input_->psf()} +
             WithImage(),
+        Words{"plot_frame", Displaced(), picture} + WithImage(),
         Words{"plot_products", Frame(), picture, "--sframe", Sframe(), "--redshifts", Redshifts()}}) {
     EXPECT_THAT(RunPython(check + drawn), ExitsWith(0));
   }
@@ -198,7 +214,7 @@ TEST_F(SpexPlot, WritesPagesWithoutMatplotlib) {
 
 TEST_F(SpexPlot, WritesPagesThatShowInChromium) {
   const std::string frame = folder_ / "odd.fits", page = folder_ / "odd.html";
-  ASSERT_THAT(RunPython({Script("odd_frame.py"), Frame(), frame}), ExitsWith(0));
+  ASSERT_THAT(RunPython({Script("odd_frame.py"), Displaced(), frame}), ExitsWith(0));
   ASSERT_THAT(Spex({"plot", frame, "--html", page, "--sframe", Sframe(), "--truth", input_->truth()}),
               ExitsWith(0));
   EXPECT_THAT(ReadBytes(page), Not(HasSubstr("<script>alert")));
