@@ -27,7 +27,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/traces/trace_table.h"
 #include "core/model/fits_header.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 
 namespace spexd {
 namespace {

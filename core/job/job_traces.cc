@@ -10,8 +10,8 @@
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
 #include "core/job/raw_image.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "core/traces/measure.h"
-#include "core/traces/shifts/move.h"
 
 namespace spexd {
 namespace {

@@ -9,8 +9,8 @@
 #include <stop_token>
 #include <vector>
 
+#include "core/model/psf_traces/move_psf.h"
 #include "core/traces/measure.h"
-#include "core/traces/shifts/move.h"
 #include "cuda/traces/measure.h"
 #include "tests/cuda_traces/trace_device.h"
 #include "tests/support/scenes/scene.h"

@@ -15,7 +15,7 @@
 #include "core/fits/moved_psf_writer.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "tests/fits/expectations.h"
 #include "tests/fits/samples.h"
 #include "tests/support/matchers.h"

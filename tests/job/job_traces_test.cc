@@ -14,7 +14,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/job/run_job.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 #include "tests/traces/shifted_frame.h"

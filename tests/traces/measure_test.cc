@@ -12,7 +12,7 @@
 #include <stop_token>
 
 #include "core/fits/readers.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/scenes/goldens.h"
 #include "tests/support/scenes/scene.h"

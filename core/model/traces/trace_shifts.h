@@ -15,8 +15,8 @@ namespace spexd {
 
 // A shift in pixels as a series over the CCD: sum over a, b of coeff(a, b) L_a(u) L_b(t) with Legendre
 // polynomials L. u is the fibre's column at the middle of its wavelengths, scaled to [-1, 1] over the CCD
-// (FibrePositions in core/traces/shifts/move.h); t is the wavelength, scaled to [-1, 1] over the domain of
-// XTRACE and YTRACE. Coefficients are those of the shift that is to be added to the PSF's traces.
+// (FibrePositions in core/model/psf_traces/move_psf.h); t is the wavelength, scaled to [-1, 1] over the
+// domain of XTRACE and YTRACE. Coefficients are those of the shift that is to be added to the PSF's traces.
 using ShiftSeries = Array<double, 2>;
 
 // Value in pixels at (u, t). An empty series is 0.

@@ -9,7 +9,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "core/job/job_traces.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 
 namespace spexd::python {
 namespace {
