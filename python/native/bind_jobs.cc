@@ -58,7 +58,7 @@ void SetArrays(Job& job, const Plane<float>& pixels, const Plane<float>& ivar,
   arrays.planes.ivar = reinterpret_cast<const char*>(ivar.data());
   if (mask.has_value()) arrays.planes.mask = reinterpret_cast<const char*>(mask->data());
   arrays.cards = CardsOf(cards);
-  job.arrays = std::move(arrays);
+  job.files.arrays = std::move(arrays);
 }
 
 // Of JobOption::Member, in its order.
@@ -131,16 +131,16 @@ void BindJobs(nb::module_& module) {
       .def(nb::init<>())
       .def_rw("spec", &Job::spec)
       .def_rw("timeout", &Job::timeout, nb::arg().none())
-      .def("set_image", [path_of](Job& job, const nb::bytes& path) { job.image = path_of(path); })
-      .def("set_psf", [path_of](Job& job, const nb::bytes& path) { job.psf = path_of(path); })
+      .def("set_image", [path_of](Job& job, const nb::bytes& path) { job.files.image = path_of(path); })
+      .def("set_psf", [path_of](Job& job, const nb::bytes& path) { job.files.psf = path_of(path); })
       .def("set_psf",
            [](Job& job, const LoadedPsf& psf) {
-             job.psf = psf.name;
-             job.loaded_psf = psf.psf;
+             job.files.psf = psf.name;
+             job.files.load_psf = [loaded = psf.psf] { return loaded; };
            })
-      .def("set_fibermap", [path_of](Job& job, const nb::bytes& path) { job.fibermap = path_of(path); })
+      .def("set_fibermap", [path_of](Job& job, const nb::bytes& path) { job.files.fibermap = path_of(path); })
       .def("set_trace_reference",
-           [path_of](Job& job, const nb::bytes& path) { job.trace_reference = path_of(path); })
+           [path_of](Job& job, const nb::bytes& path) { job.files.trace_reference = path_of(path); })
       .def("set_arrays", &SetArrays, nb::arg("pixels"), nb::arg("ivar"), nb::arg("mask").none(),
            nb::arg("cards"));
 }

@@ -15,7 +15,7 @@ namespace spexd::python {
 namespace {
 
 absl::StatusOr<TraceReport> Measure(const Job& job, const Workers& workers) {
-  SPEXD_ASSIGN_OR_RETURN(const JobSources sources, OpenSources(job, workers.stop));
+  SPEXD_ASSIGN_OR_RETURN(const JobSources sources, OpenJobSources(job.files, workers.threads, workers.stop));
   return MeasureFrameTraces(sources, job.spec, workers);
 }
 
