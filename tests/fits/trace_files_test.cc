@@ -22,6 +22,7 @@
 #include "tests/support/run_command.h"
 #include "tests/support/scenes/goldens.h"
 #include "tests/support/temp_folder.h"
+#include "tests/traces/same_report.h"
 
 namespace spexd::testing {
 namespace {
@@ -70,30 +71,6 @@ TraceReport SampleReport() {
   return report;
 }
 
-void ExpectSameAxis(const AxisShifts& a, const AxisShifts& b) {
-  EXPECT_EQ(a.status, b.status);
-  EXPECT_EQ(a.series, b.series);
-  EXPECT_EQ(a.covariance, b.covariance);
-  EXPECT_EQ(a.corner_error, b.corner_error);
-  EXPECT_EQ(a.mean, b.mean);
-  EXPECT_EQ(a.min, b.min);
-  EXPECT_EQ(a.max, b.max);
-  EXPECT_EQ(a.used, b.used);
-  EXPECT_EQ(a.clipped, b.clipped);
-}
-void ExpectSameReport(const TraceReport& a, const TraceReport& b) {
-  ExpectSameAxis(a.shifts.x, b.shifts.x);
-  ExpectSameAxis(a.shifts.y, b.shifts.y);
-  EXPECT_EQ(a.shifts.reason, b.shifts.reason);
-  EXPECT_EQ(a.shifts.passes, b.shifts.passes);
-  EXPECT_EQ(a.shifts.lines, b.shifts.lines);
-  EXPECT_EQ(a.moved, b.moved);
-  EXPECT_EQ(a.reference, b.reference);
-  EXPECT_EQ(a.wave_min, b.wave_min);
-  EXPECT_EQ(a.wave_max, b.wave_max);
-  EXPECT_EQ(a.u, b.u);
-}
-
 std::vector<double> Numbers(const TableView& view, int64_t row, const char* column) {
   const Column& found = *view.Get(column).value();
   std::vector<double> numbers(static_cast<size_t>(found.repeat));
@@ -119,7 +96,7 @@ class TraceShiftsOfAFrame : public ::testing::Test {
 TEST_F(TraceShiftsOfAFrame, ComeBackAsTheyWere) {
   const Frame read = WriteAndRead();
   ASSERT_TRUE(read.origin.traces.has_value());
-  ExpectSameReport(*read.origin.traces, SampleReport());
+  ExpectSame(*read.origin.traces, SampleReport());
   EXPECT_THAT(WriteFrame(read, folder_ / "again.fits"), IsOk());
   EXPECT_EQ(ReadBytes(folder_ / "again.fits"), ReadBytes(folder_ / "frame.fits"));
 }
@@ -165,7 +142,7 @@ TEST_F(TraceShiftsOfAFrame, ThatAreRefusedHaveAReasonInPlaceOfNumbers) {
       "is more than the limit";
   report.moved = false;
   const Frame read = WriteAndRead();
-  ExpectSameReport(*read.origin.traces, report);
+  ExpectSame(*read.origin.traces, report);
   EXPECT_EQ(Flux().String("TSSTATY"), "refused");
   EXPECT_FALSE(Flux().Has("MEANDY"));
   const FitsFile file = FitsFile::Parse(Load(folder_ / "frame.fits")).value();

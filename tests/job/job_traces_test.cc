@@ -106,18 +106,6 @@ struct Extracted {
   Array<float, 2> model;
 };
 
-void WriteFrameFiles(const ShiftedFrame& frame, const TempFolder& folder,
-                     const std::vector<std::string>& cards = {}) {
-  ASSERT_TRUE(WritePsf(frame.psf, folder / "psf.fits").ok());
-  PreprocFile file;
-  file.pixels = frame.image.pixels;
-  file.ivar = frame.image.ivar;
-  file.mask.Assign(file.pixels.shape());
-  file.readnoise.Assign(file.pixels.shape(), 3);
-  file.extra_cards = cards;
-  ASSERT_TRUE(WritePreproc(file, folder / "preproc.fits", /*rice=*/false).ok());
-}
-
 // The image as arrays. Pixels without data have a mask in place of an ivar of 0.
 RawImage ToRaw(const Image& image) {
   RawImage raw;
@@ -153,7 +141,8 @@ class JobTraces : public ::testing::Test {
     reference_ = std::make_shared<const ReferenceSpectrum>(frame_.sky);
     const double middle = 0.5 * (frame_.psf.wave_min + frame_.psf.wave_max);
     spec_.grid = WavelengthGrid{middle - 20, 0.8, 50};
-    WriteFrameFiles(frame_, folder_, cards);
+    ASSERT_THAT(WritePsf(frame_.psf, folder_ / "psf.fits"), IsOk());
+    WriteImage(frame_.image, folder_ / "preproc.fits", cards);
   }
   TracesHost Host() {
     TracesHost host(folder_.path(), engine_.get());

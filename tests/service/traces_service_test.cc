@@ -1,6 +1,5 @@
 // Trace shifts of the service, through a real channel: what is measured, the reference in all its ways, and
 // what goes wrong.
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -35,30 +34,13 @@ const ShiftedFrame& FrameOfMovedTraces() {
   return frame;
 }
 
-void WriteImage(const Image& image, const std::string& path) {
-  PreprocFile file;
-  file.pixels = image.pixels;
-  file.ivar = image.ivar;
-  file.mask.Assign(image.pixels.shape());
-  file.readnoise.Assign(image.pixels.shape(), 3);
-  const absl::Status status = WritePreproc(file, path, false);
-  ASSERT_TRUE(status.ok()) << status;
-}
-
-std::string TextOf(const ReferenceSpectrum& reference) {
-  std::string text = "# wavelength in vacuum, light\n";
-  for (size_t k = 0; k < reference.wave.size(); ++k)
-    absl::StrAppendFormat(&text, "%.17g %.17g\n", reference.wave[k], std::max(0.0, reference.flux[k]));
-  return text;
-}
-
 class TracesTest : public ServiceTest {
  protected:
   TracesTest() {
     const ShiftedFrame& frame = FrameOfMovedTraces();
     EXPECT_TRUE(WritePsf(frame.psf, psf_).ok());
     WriteImage(frame.image, image_);
-    WriteText(reference_, TextOf(frame.sky));
+    WriteReference(frame.sky, reference_);
     options_.jobs_dir = folder_ / "jobs";
   }
 

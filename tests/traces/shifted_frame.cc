@@ -1,18 +1,20 @@
 #include "tests/traces/shifted_frame.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/str_format.h"
+#include "core/fits/writers.h"
 #include "core/model/mask_rule.h"
 #include "core/model/psf_traces/move_psf.h"
 #include "core/simulate/detector.h"
 #include "core/simulate/instrument.h"
 #include "core/simulate/renderer.h"
 #include "core/simulate/sky_and_targets.h"
+#include "tests/support/matchers.h"
+#include "tests/support/temp_folder.h"
 
 namespace spexd::testing {
 
@@ -42,6 +44,23 @@ ShiftedFrame MakeShiftedFrame(const ShiftedFrameOptions& options) {
     if (!IsUsable(pixel, ivar, preproc.mask.flat()[k])) pixel = ivar = 0;
   }
   return frame;
+}
+
+void WriteImage(const Image& image, const std::string& path, const std::vector<std::string>& cards) {
+  PreprocFile file;
+  file.pixels = image.pixels;
+  file.ivar = image.ivar;
+  file.mask.Assign(image.pixels.shape());
+  file.readnoise.Assign(image.pixels.shape(), 3);
+  file.extra_cards = cards;
+  ASSERT_THAT(WritePreproc(file, path, /*rice=*/false), IsOk());
+}
+
+void WriteReference(const ReferenceSpectrum& spectrum, const std::string& path) {
+  std::string text = "# wavelength in vacuum, light\n";
+  for (size_t k = 0; k < spectrum.wave.size(); ++k)
+    absl::StrAppendFormat(&text, "%.17g %.17g\n", spectrum.wave[k], std::max(0.0, spectrum.flux[k]));
+  WriteBytes(path, text);
 }
 
 ShiftSeries MakeSeries(const std::vector<std::vector<double>>& coefficients) {

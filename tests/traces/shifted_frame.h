@@ -3,6 +3,7 @@
 #define SPEXD_TESTS_TRACES_SHIFTED_FRAME_H_
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "core/model/image.h"
@@ -30,6 +31,11 @@ struct ShiftedFrameOptions {
 
 // Prints the seed. Options that make no instrument are a failure of the test.
 ShiftedFrame MakeShiftedFrame(const ShiftedFrameOptions& options);
+
+// Writes the image as a preprocessed frame, with `cards` of 80 characters in its header.
+void WriteImage(const Image& image, const std::string& path, const std::vector<std::string>& cards = {});
+// Writes the spectrum as a reference's text; what is below 0 as 0.
+void WriteReference(const ReferenceSpectrum& spectrum, const std::string& path);
 
 // A series with coefficients[a][b].
 ShiftSeries MakeSeries(const std::vector<std::vector<double>>& coefficients);

@@ -1,5 +1,4 @@
 // Trace shifts as a user of spex meets them: flags, the PSF with moved traces, spex traceshifts, nights.
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_format.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/support/matchers.h"
@@ -22,15 +20,6 @@ using nlohmann::json;
 constexpr double kShiftX = 0.3, kShiftY = 0.2;  // pixels
 constexpr double kTolerance = 0.02;
 
-void WriteImage(const Image& image, const std::string& path) {
-  PreprocFile file;
-  file.pixels = image.pixels;
-  file.ivar = image.ivar;
-  file.mask.Assign(image.pixels.shape());
-  file.readnoise.Assign(image.pixels.shape(), 3);
-  ASSERT_THAT(WritePreproc(file, path, /*rice=*/false), IsOk());
-}
-
 // A frame whose traces are displaced from its PSF's, the sky as its reference, and an image without light:
 // made once for all tests.
 class SpexTraces : public ::testing::Test {
@@ -44,11 +33,7 @@ class SpexTraces : public ::testing::Test {
     dark.pixels.Assign(frame.image.pixels.shape());
     dark.ivar.Assign(frame.image.pixels.shape(), 0.1f);
     WriteImage(dark, Dark());
-    std::string text = "# wavelength in vacuum, light\n";
-    for (size_t k = 0; k < frame.sky.wave.size(); ++k) {
-      text += absl::StrFormat("%.17g %.17g\n", frame.sky.wave[k], std::max(0.0, frame.sky.flux[k]));
-    }
-    WriteBytes(Sky(), text);
+    WriteReference(frame.sky, Sky());
   }
   static void TearDownTestSuite() { delete files_; }
 
