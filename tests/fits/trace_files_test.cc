@@ -177,6 +177,40 @@ TEST_F(TraceShiftsOfAFrame, OfOtherFibresAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("those of 2 fibres, not of 3")));
 }
 
+TEST_F(TraceShiftsOfAFrame, ThatAreNotFiniteInItsFileAreRefused) {
+  const auto expect_refused = [this](const std::string& words) {
+    EXPECT_THAT(ReadFrame(Load(folder_ / "frame.fits")).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HDU TRACESHIFT: " + words)));
+  };
+  const auto expect_refused_column = [&](double TraceReport::*member, double value,
+                                         const std::string& words) {
+    frame_.origin.traces = SampleReport();
+    (*frame_.origin.traces).*member = value;
+    ASSERT_THAT(WriteFrame(frame_, folder_ / "frame.fits"), IsOk());
+    expect_refused(words);
+  };
+  expect_refused_column(&TraceReport::wave_min, kNan, "WAVE goes from nan to 7799 Angstrom");
+  expect_refused_column(&TraceReport::wave_max, 5000, "WAVE goes from 5500 to 5000 Angstrom");
+  frame_.origin.traces = SampleReport();
+  frame_.origin.traces->u[1] = kNan;
+  ASSERT_THAT(WriteFrame(frame_, folder_ / "frame.fits"), IsOk());
+  expect_refused("U is nan in row 1, must be finite");
+  for (const auto& [keyword, words] :
+       {std::pair("CX0_1", "the keyword CX0_1 is not a number"),
+        {"VY2_1", "the keyword VY2_1 is not a number"},
+        {"MEANDX", "MEANDX in the frame's header is missing or not a number"},
+        {"TSSTATY", "TSSTATY in the frame's header: the status of trace shifts is \"\", must be none, ok"}}) {
+    frame_.origin.traces = SampleReport();
+    ASSERT_THAT(WriteFrame(frame_, folder_ / "frame.fits"), IsOk());
+    std::string bytes = ReadBytes(folder_ / "frame.fits");
+    const size_t card = bytes.find(absl::StrFormat("%-8s=", keyword));
+    ASSERT_NE(card, std::string::npos) << keyword;
+    bytes.replace(card, 30, absl::StrFormat("%-8s=%21s", keyword, "NAN"));
+    WriteBytes(folder_ / "frame.fits", bytes);
+    expect_refused(words);
+  }
+}
+
 // ---- PSFs with moved traces.
 
 void ExpectSamePsf(const Psf& a, const Psf& b) {

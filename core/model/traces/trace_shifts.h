@@ -29,8 +29,10 @@ enum class ShiftStatus {
   kRelative,  // of y: without a reference, differences between fibres alone are measured
   kRefused,   // not measured; the series is 0. TraceShifts::reason says why
 };
-// "none", "ok", "weak", "relative", "refused".
-const char* ShiftStatusName(ShiftStatus status);
+inline constexpr const char* kShiftStatusNames[] = {"none", "ok", "weak", "relative", "refused"};
+inline const char* ShiftStatusName(ShiftStatus status) { return kShiftStatusNames[static_cast<int>(status)]; }
+// The status of a name in kShiftStatusNames. InvalidArgument lists them.
+absl::StatusOr<ShiftStatus> ParseShiftStatus(absl::string_view name);
 
 struct AxisShifts {
   ShiftStatus status = ShiftStatus::kNone;
