@@ -11,6 +11,7 @@
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/guard.h"
 #include "core/fits/readers.h"
+#include "core/frame/job_options.h"
 #include "core/job/job_sources.h"
 
 namespace spexd::client {
@@ -105,6 +106,7 @@ absl::StatusOr<JobOutcome> EmbeddedExtractor::RunUntil(const Job& job, JobObserv
     return absl::InvalidArgumentError(absl::StrCat("trace reference ", job.trace_reference,
                                                    ": only a server (--server) knows references by hash"));
   }
+  SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec, !job.trace_reference.empty()));
   SharedPsfs* const psfs = psfs_ != nullptr && psfs_->Shares(job.psf) ? psfs_ : nullptr;
   EmbeddedHost host(job, {engine_, source_, read_threads_, psfs}, observer, stop);
   JobRun run(job.spec, JobRun::Assemble::kFrame, &host, stop);

@@ -69,9 +69,10 @@ inline constexpr JobOption kJobOptions[] = {
 };
 // clang-format on
 
-// InvalidArgument names the first option that is out of range by itself, its value and its limits. PlanJob
-// checks the rest.
-absl::Status CheckJobOptions(const JobSpec& spec);
+// InvalidArgument names the first option that is out of range by itself, its value and its limits, or an
+// option of trace shifts in a job that measures none. `trace_reference`: whether the job has a reference
+// spectrum. PlanJob checks the rest.
+absl::Status CheckJobOptions(const JobSpec& spec, bool trace_reference = false);
 
 }  // namespace spexd
 

@@ -115,7 +115,14 @@ void BindOption(const char* name, TraceDegrees JobSpec::*member, nb::class_<JobS
 // Options by their names, and what is no option of a job on a server.
 void BindSpec(nb::module_& module) {
   nb::class_<JobSpec> spec(module, "Spec");
-  spec.def(nb::init<>()).def_rw("keep_on_device", &JobSpec::keep_on_device);
+  spec.def(nb::init<>())
+      .def_rw("keep_on_device", &JobSpec::keep_on_device)
+      .def(
+          "check",
+          [](const JobSpec& self, bool trace_reference) {
+            RaiseIfError(CheckJobOptions(self, trace_reference));
+          },
+          "Raises InvalidArgumentError as CheckJobOptions (core/frame/job_options.h).");
   for (const JobOption& option : kJobOptions)
     std::visit([&](auto member) { BindOption(option.name, member, spec); }, option.value);
 }
