@@ -53,7 +53,7 @@ void SetNumber(const FieldDescriptor* field, double number, v1::JobHeader* heade
   }
 }
 
-// Without an option that was asked for, the spectra would be other ones.
+// An unknown field may be an option: if it were ignored, the spectra would be other ones.
 absl::Status CheckFieldsAreKnown(const char* name, const google::protobuf::Message& message) {
   const auto& unknown = message.GetReflection()->GetUnknownFields(message);
   if (unknown.empty()) return absl::OkStatus();

@@ -33,8 +33,8 @@ namespace spexd {
 namespace {
 
 struct CopiedHdu {
-  std::vector<std::string> cards;  // without END and checksums
-  std::string data;                // without padding
+  std::vector<std::string> cards;  // all but END and checksums
+  std::string data;                // not padded
 };
 
 bool Is(absl::string_view card, std::initializer_list<absl::string_view> keywords) {

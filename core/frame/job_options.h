@@ -38,8 +38,8 @@ struct JobOption {
   absl::Status Check(double number) const;
 };
 
-// In the order of the documentation. The limits of psferr and regularize keep squares and products of them
-// far from overflow; no sensible value comes near.
+// All options, in the order of the documentation. The limits of psferr and regularize keep squares and
+// products of them far from overflow; no sensible value comes near.
 // clang-format off
 inline constexpr JobOption kJobOptions[] = {
     {"wavelength", "grid", "--wavelength", "-w", &JobSpec::grid,

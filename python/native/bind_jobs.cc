@@ -61,7 +61,7 @@ void SetArrays(Job& job, const Plane<float>& pixels, const Plane<float>& ivar,
   job.files.arrays = std::move(arrays);
 }
 
-// Of JobOption::Member, in its order.
+// Names of the types of JobOption::Member, in its order.
 constexpr const char* kKinds[] = {"int", "int", "float", "float", "bool", "grid", "axes", "degrees"};
 static_assert(std::size(kKinds) == std::variant_size_v<JobOption::Member>);
 
@@ -79,7 +79,7 @@ void BindOptions(nb::module_& module) {
       .def_ro("for_server_only", &JobOption::for_server_only)
       .def(
           "check", [](const JobOption& option, double number) { RaiseIfError(option.Check(number)); },
-          "Of a number: raises InvalidArgumentError beyond the limits.");
+          "Raises InvalidArgumentError for a number beyond the limits.");
   module.def("job_options",
              [] { return std::vector<JobOption>(std::begin(kJobOptions), std::end(kJobOptions)); });
 }

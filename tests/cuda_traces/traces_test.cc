@@ -134,7 +134,7 @@ TEST_F(TraceShiftsOnDevice, AreThoseOfProcessorsWithDeadColumnsRowsAndFibres) {
 
 TEST_F(TraceShiftsOnDevice, LeaveOutAFibreWhoseTraceRunsBackwards) {
   ShiftedFrame frame = MakeShiftedFrame(Shifted());
-  for (double& c : frame.psf.y.coeff.Row(25)) c = -c;  // in the middle
+  for (double& c : frame.psf.y.coeff.Row(25)) c = -c;  // a fibre in the middle
   ExpectSame(frame);
 }
 

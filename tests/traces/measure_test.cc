@@ -90,7 +90,7 @@ TEST(TraceShifts, OfAFrameAtItsTracesAreZero) {
   ExpectMeasured(frame, Measure(frame), {.x_largest = 0.02, .y_largest = 0.07});
 }
 
-// Of traces at the ends and the middle of their wavelengths.
+// The largest difference of traces, in pixels, at the ends and the middle of their wavelengths.
 double LargestDifference(const LegendreTable& a, const LegendreTable& b) {
   double largest = 0;
   for (int i = 0; i < a.coeff.shape(0); ++i) {

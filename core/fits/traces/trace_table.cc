@@ -27,7 +27,7 @@ struct Axis {
 constexpr Axis kAxes[] = {{&TraceShifts::x, 'X'}, {&TraceShifts::y, 'Y'}};
 
 struct NumberOfAxis {
-  const char* stem;  // of the keyword, before the letter
+  const char* stem;  // the keyword's part before the letter
   double AxisShifts::*value;
   const char* comment;
 };

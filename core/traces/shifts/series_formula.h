@@ -38,7 +38,7 @@ SPEXD_HOST_DEVICE inline double OutlierLimit(double block_clip, double median) {
   const double spread = median / kMedianChi2;
   return block_clip * block_clip * (spread > 1 ? spread : 1);
 }
-// With this floor squared, a measurement would be at the median of chi-squared.
+// The floor squared with which a measurement would be at the median of chi-squared.
 SPEXD_HOST_DEVICE inline double FloorSquared(double residual2, double variance) {
   return residual2 / kMedianChi2 - variance;
 }
