@@ -37,7 +37,7 @@ absl::Status SetProducts(const JobProducts& products, bool upload, v1::ProductRe
 }  // namespace
 
 absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload) {
-  SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec));
+  SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec, !job.trace_reference.empty()));
   v1::JobHeader header;
   SetJobOptions(job.spec, &header);
   SPEXD_RETURN_IF_ERROR(SetSource(job.image, upload, header.mutable_image()));
@@ -51,7 +51,6 @@ absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload) {
   if (!job.trace_reference.empty()) {
     SPEXD_RETURN_IF_ERROR(SetWarmSource(job.trace_reference, upload, header.mutable_trace_reference()));
   }
-  SPEXD_RETURN_IF_ERROR(CheckTraceReference(header));
   if (job.products.any()) SPEXD_RETURN_IF_ERROR(SetProducts(job.products, upload, header.mutable_products()));
   return header;
 }

@@ -14,8 +14,8 @@
 
 namespace spexd::client {
 
-// The header of a job; upload sizes are read from the files. InvalidArgument as CheckJobOptions
-// and CheckTraceReference; InvalidArgument, NotFound, PermissionDenied as InputFile::Open.
+// The header of a job; upload sizes are read from the files. InvalidArgument as CheckJobOptions;
+// InvalidArgument, NotFound, PermissionDenied as InputFile::Open.
 absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload);
 
 // Sends one file's bytes as messages of type `Request`, which has a chunk and an end. Returns false if the

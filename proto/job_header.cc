@@ -53,7 +53,7 @@ void SetNumber(const FieldDescriptor* field, double number, v1::JobHeader* heade
   }
 }
 
-// Without an option that was asked for, the spectra would be other ones.
+// An unknown field may be an option: if it were ignored, the spectra would be other ones.
 absl::Status CheckFieldsAreKnown(const char* name, const google::protobuf::Message& message) {
   const auto& unknown = message.GetReflection()->GetUnknownFields(message);
   if (unknown.empty()) return absl::OkStatus();
@@ -83,13 +83,6 @@ void SetJobOptions(const JobSpec& spec, v1::JobHeader* header) {
   header->mutable_grid()->set_count(static_cast<uint32_t>(spec.grid->count));
 }
 
-absl::Status CheckTraceReference(const v1::JobHeader& header) {
-  if (!header.has_trace_reference() || header.trace_shifts() != v1::TRACE_AXES_OFF) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "trace_reference is given, but trace_shifts is off; set trace_shifts to auto, x or xy, or give no "
-      "reference");
-}
-
 absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header) {
   SPEXD_RETURN_IF_ERROR(CheckFieldsAreKnown("header", header));
   SPEXD_RETURN_IF_ERROR(CheckFieldsAreKnown("products", header.products()));
@@ -112,8 +105,7 @@ absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header) {
     const uint32_t count = std::min<uint32_t>(header.grid().count(), INT_MAX);
     spec.grid = WavelengthGrid{header.grid().first(), header.grid().step(), static_cast<int>(count)};
   }
-  SPEXD_RETURN_IF_ERROR(CheckJobOptions(spec));
-  SPEXD_RETURN_IF_ERROR(CheckTraceReference(header));
+  SPEXD_RETURN_IF_ERROR(CheckJobOptions(spec, header.has_trace_reference()));
   return spec;
 }
 

@@ -12,11 +12,8 @@ namespace spexd {
 // Sets the fields of all options that have a value. REQUIRES: CheckJobOptions(spec) is OK.
 void SetJobOptions(const JobSpec& spec, v1::JobHeader* header);
 
-// InvalidArgument: a reference spectrum is given to a job that measures no trace shifts.
-absl::Status CheckTraceReference(const v1::JobHeader& header);
-
-// The options of a header; what it leaves unset has its default. InvalidArgument as CheckJobOptions and
-// CheckTraceReference, and for fields of a newer version.
+// The options of a header; what it leaves unset has its default. InvalidArgument as CheckJobOptions, and
+// for fields of a newer version.
 absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header);
 
 }  // namespace spexd

@@ -11,7 +11,7 @@
 #include "core/plan/grid_plan.h"
 #include "core/simulate/instrument.h"
 #include "core/simulate/sky_and_targets.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 
 namespace spexd::bench {
 namespace {

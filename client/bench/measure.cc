@@ -12,7 +12,7 @@
 #include "core/base/machine/cpus.h"
 #include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 
 namespace spexd::bench {
 namespace {

@@ -10,9 +10,8 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/guard.h"
-#include "core/base/threads/parallel.h"
-#include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
+#include "core/frame/job_options.h"
 #include "core/job/job_sources.h"
 
 namespace spexd::client {
@@ -42,29 +41,14 @@ class EmbeddedHost : public JobHost {
     if (observer_ != nullptr) observer_->OnState(JobStateName(state));
   }
 
-  // Reads the files at the same time: they may have to be inflated.
   absl::StatusOr<JobSources> Open() override {
-    JobSources sources;
-    sources.image_name = job_.image;
-    sources.psf_name = job_.psf;
-    if (!job_.trace_reference.empty()) {
-      SPEXD_ASSIGN_OR_RETURN(sources.trace_reference, ReadTraceReference(job_.trace_reference, stop_));
-      sources.trace_reference_name = job_.trace_reference;
-    }
-    const struct {
-      const std::string& path;
-      std::optional<Source>& source;
-    } files[] = {{job_.image, sources.image}, {job_.psf, sources.psf}, {job_.fibermap, sources.fibermap}};
-    SPEXD_RETURN_IF_ERROR(
-        ParallelFor(job_.fibermap.empty() ? 2 : 3, ReadThreads(), [&](int64_t k) -> absl::Status {
-          if (&files[k].source == &sources.psf && surroundings_.psfs != nullptr) {
-            SPEXD_ASSIGN_OR_RETURN(sources.loaded_psf, surroundings_.psfs->Load(job_.psf, stop_));
-            return absl::OkStatus();
-          }
-          SPEXD_ASSIGN_OR_RETURN(files[k].source, Source::FromFile(files[k].path, {.stop = stop_}));
-          return absl::OkStatus();
-        }));
-    return sources;
+    JobFiles files = {.image = job_.image,
+                      .psf = job_.psf,
+                      .fibermap = job_.fibermap,
+                      .trace_reference = job_.trace_reference};
+    if (surroundings_.psfs != nullptr)
+      files.load_psf = [this] { return surroundings_.psfs->Load(job_.psf, stop_); };
+    return OpenJobSources(files, ReadThreads(), stop_);
   }
   int ReadThreads() override { return surroundings_.threads; }
   Engine* EngineIfReady() override { return surroundings_.engine; }
@@ -122,6 +106,7 @@ absl::StatusOr<JobOutcome> EmbeddedExtractor::RunUntil(const Job& job, JobObserv
     return absl::InvalidArgumentError(absl::StrCat("trace reference ", job.trace_reference,
                                                    ": only a server (--server) knows references by hash"));
   }
+  SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec, !job.trace_reference.empty()));
   SharedPsfs* const psfs = psfs_ != nullptr && psfs_->Shares(job.psf) ? psfs_ : nullptr;
   EmbeddedHost host(job, {engine_, source_, read_threads_, psfs}, observer, stop);
   JobRun run(job.spec, JobRun::Assemble::kFrame, &host, stop);

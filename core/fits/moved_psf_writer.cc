@@ -27,14 +27,14 @@
 #include "core/fits/readers.h"
 #include "core/fits/traces/trace_table.h"
 #include "core/model/fits_header.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 
 namespace spexd {
 namespace {
 
 struct CopiedHdu {
-  std::vector<std::string> cards;  // without END and checksums
-  std::string data;                // without padding
+  std::vector<std::string> cards;  // all but END and checksums
+  std::string data;                // not padded
 };
 
 bool Is(absl::string_view card, std::initializer_list<absl::string_view> keywords) {

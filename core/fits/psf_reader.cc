@@ -16,7 +16,7 @@
 #include "core/fits/psf_type.h"
 #include "core/fits/readers.h"
 #include "core/model/psf_outline.h"
-#include "core/traces/shifts/lost_fibres.h"
+#include "core/model/psf_traces/lost_fibres.h"
 
 namespace spexd {
 namespace {

@@ -24,6 +24,18 @@ absl::Status CheckWavelengths(const WavelengthGrid& grid) {
       absl::StrFormat("%s: %d bins, must be 1 to %d", given(), grid.count, kMaxWavelengthBins));
 }
 
+absl::Status CheckTracesAreMeasured(const JobSpec& spec, bool trace_reference) {
+  if (spec.trace_shifts != TraceAxes::kOff) return absl::OkStatus();
+  const char* const idle = trace_reference                        ? "trace_reference"
+                           : spec.trace_required                  ? "trace_required"
+                           : spec.trace_degrees != TraceDegrees() ? "trace_degrees"
+                                                                  : nullptr;
+  if (idle == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s is given, but trace_shifts is off; set trace_shifts to auto, x or xy, or leave %s out", idle,
+      idle));
+}
+
 std::optional<double> AsNumber(const std::optional<WavelengthGrid>&) { return std::nullopt; }
 std::optional<double> AsNumber(const TraceDegrees&) { return std::nullopt; }
 std::optional<double> AsNumber(TraceAxes axes) { return static_cast<double>(axes); }
@@ -60,12 +72,13 @@ absl::Status JobOption::Check(double number) const {
       absl::StrFormat("%s is %.15g, must be %.15g to %.15g", name, number, min, max));
 }
 
-absl::Status CheckJobOptions(const JobSpec& spec) {
+absl::Status CheckJobOptions(const JobSpec& spec, bool trace_reference) {
   for (const JobOption& option : kJobOptions) {
     const std::optional<double> number = option.NumberIn(spec);
     if (number.has_value()) SPEXD_RETURN_IF_ERROR(option.Check(*number));
   }
   SPEXD_RETURN_IF_ERROR(CheckTraceDegrees(spec.trace_degrees));
+  SPEXD_RETURN_IF_ERROR(CheckTracesAreMeasured(spec, trace_reference));
   return spec.grid.has_value() ? CheckWavelengths(*spec.grid) : absl::OkStatus();
 }
 

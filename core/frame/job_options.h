@@ -38,8 +38,8 @@ struct JobOption {
   absl::Status Check(double number) const;
 };
 
-// In the order of the documentation. The limits of psferr and regularize keep squares and products of them
-// far from overflow; no sensible value comes near.
+// All options, in the order of the documentation. The limits of psferr and regularize keep squares and
+// products of them far from overflow; no sensible value comes near.
 // clang-format off
 inline constexpr JobOption kJobOptions[] = {
     {"wavelength", "grid", "--wavelength", "-w", &JobSpec::grid,
@@ -69,9 +69,10 @@ inline constexpr JobOption kJobOptions[] = {
 };
 // clang-format on
 
-// InvalidArgument names the first option that is out of range by itself, its value and its limits. PlanJob
-// checks the rest.
-absl::Status CheckJobOptions(const JobSpec& spec);
+// InvalidArgument names the first option that is out of range by itself, its value and its limits, or an
+// option of trace shifts in a job that measures none. `trace_reference`: whether the job has a reference
+// spectrum. PlanJob checks the rest.
+absl::Status CheckJobOptions(const JobSpec& spec, bool trace_reference = false);
 
 }  // namespace spexd
 

@@ -2,6 +2,7 @@
 #ifndef SPEXD_CORE_JOB_JOB_SOURCES_H_
 #define SPEXD_CORE_JOB_JOB_SOURCES_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -36,6 +37,20 @@ struct JobSources {
   std::shared_ptr<const ReferenceSpectrum> trace_reference;
   std::string trace_reference_name;
 };
+
+// A job's inputs as files of this machine, or what there is in place of them.
+struct JobFiles {
+  std::string image = "";                  // path, or the name of
+  std::optional<ImageArrays> arrays = {};  // an image in memory
+  std::string psf = "";                    // path, or the name of what load_psf gives
+  std::string fibermap = "";               // path of a file with a FIBERMAP; "": the image file's own
+  std::string trace_reference = "";        // path of a reference spectrum; "": none
+  std::function<absl::StatusOr<std::shared_ptr<const Psf>>()> load_psf = {};  // null: the file is opened
+};
+
+// Opens the files at the same time, by up to `threads` threads: they may have to be inflated. Reads the
+// reference first. Errors as Source::FromFile, ReadTraceReference and load_psf.
+absl::StatusOr<JobSources> OpenJobSources(const JobFiles& files, int threads, const std::stop_token& stop);
 
 // The reference spectrum in a text file, up to kMaxReferenceBytes. Errors as Source::FromFile and
 // ParseReferenceSpectrum.

@@ -9,8 +9,8 @@
 #include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "core/traces/measure.h"
-#include "core/traces/shifts/move.h"
 
 namespace spexd {
 namespace {

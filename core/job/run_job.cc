@@ -10,7 +10,7 @@
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/parallel.h"
 #include "core/fits/readers.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 
 namespace spexd {
 namespace {

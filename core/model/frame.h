@@ -71,7 +71,7 @@ struct FrameOrigin {
   std::optional<double> chi2pix_median, chi2pix_outliers;  // CHI2MED, CHI2OUT: see FitQuality
   bool fine_grid_prior = false;       // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
   std::string version;                // version of the extractor
-  std::optional<TraceReport> traces;  // of a job that measured trace shifts
+  std::optional<TraceReport> traces;  // none: the job measured no trace shifts
   std::optional<RawTable> fibermap;   // sliced to the frame's fibres
 };
 

@@ -174,7 +174,7 @@ absl::StatusOr<CoaddedFrames> EmptyCoadd(const WavelengthGrid& grid, const Frame
   CoaddedFrames coadd;
   coadd.frame.grid = grid;
   coadd.frame.origin = origin;
-  coadd.frame.origin.traces.reset();  // of one exposure
+  coadd.frame.origin.traces.reset();  // those of one exposure
   SPEXD_ASSIGN_OR_RETURN(coadd.frame.origin.fibermap, FibermapOf(targets));
   for (const CoaddedTarget& target : targets) {
     coadd.target_ids.push_back(target.id);

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "core/traces/light/row_dispersion.h"
 #include "core/traces/processor_stages.h"
-#include "core/traces/shifts/move.h"
 #include "core/traces/shifts/series.h"
 #include "core/traces/stages.h"
 

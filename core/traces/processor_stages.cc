@@ -1,9 +1,9 @@
 #include "core/traces/processor_stages.h"
 
 #include "core/base/status_macros.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "core/traces/light/lines.h"
 #include "core/traces/rows/x_shifts.h"
-#include "core/traces/shifts/move.h"
 
 namespace spexd::traces {
 

@@ -42,7 +42,7 @@ class ProcessorStages : public Stages {
   const Workers& workers_;
   const std::vector<double> positions_;
   std::optional<ShapeTable> shapes_;
-  ShiftSeries x_;  // of the traces
+  ShiftSeries x_;  // the series in x by which traces are moved
   Psf moved_;
   std::optional<TraceRows> rows_;
   RowSpectra spectra_;

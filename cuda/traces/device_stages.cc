@@ -6,12 +6,12 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "core/model/traces/legendre.h"
 #include "core/traces/light/common_spectrum.h"
 #include "core/traces/light/light_formula.h"
 #include "core/traces/light/lines.h"
 #include "core/traces/light/row_dispersion.h"
-#include "core/traces/shifts/move.h"
 #include "core/traces/shifts/small_cholesky.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/plan/carver.h"

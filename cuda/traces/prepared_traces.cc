@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/status_macros.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/runtime/memory/copies.h"
 

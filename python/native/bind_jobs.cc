@@ -58,10 +58,10 @@ void SetArrays(Job& job, const Plane<float>& pixels, const Plane<float>& ivar,
   arrays.planes.ivar = reinterpret_cast<const char*>(ivar.data());
   if (mask.has_value()) arrays.planes.mask = reinterpret_cast<const char*>(mask->data());
   arrays.cards = CardsOf(cards);
-  job.arrays = std::move(arrays);
+  job.files.arrays = std::move(arrays);
 }
 
-// Of JobOption::Member, in its order.
+// Names of the types of JobOption::Member, in its order.
 constexpr const char* kKinds[] = {"int", "int", "float", "float", "bool", "grid", "axes", "degrees"};
 static_assert(std::size(kKinds) == std::variant_size_v<JobOption::Member>);
 
@@ -79,7 +79,7 @@ void BindOptions(nb::module_& module) {
       .def_ro("for_server_only", &JobOption::for_server_only)
       .def(
           "check", [](const JobOption& option, double number) { RaiseIfError(option.Check(number)); },
-          "Of a number: raises InvalidArgumentError beyond the limits.");
+          "Raises InvalidArgumentError for a number beyond the limits.");
   module.def("job_options",
              [] { return std::vector<JobOption>(std::begin(kJobOptions), std::end(kJobOptions)); });
 }
@@ -115,7 +115,14 @@ void BindOption(const char* name, TraceDegrees JobSpec::*member, nb::class_<JobS
 // Options by their names, and what is no option of a job on a server.
 void BindSpec(nb::module_& module) {
   nb::class_<JobSpec> spec(module, "Spec");
-  spec.def(nb::init<>()).def_rw("keep_on_device", &JobSpec::keep_on_device);
+  spec.def(nb::init<>())
+      .def_rw("keep_on_device", &JobSpec::keep_on_device)
+      .def(
+          "check",
+          [](const JobSpec& self, bool trace_reference) {
+            RaiseIfError(CheckJobOptions(self, trace_reference));
+          },
+          "Raises InvalidArgumentError as CheckJobOptions (core/frame/job_options.h).");
   for (const JobOption& option : kJobOptions)
     std::visit([&](auto member) { BindOption(option.name, member, spec); }, option.value);
 }
@@ -131,16 +138,16 @@ void BindJobs(nb::module_& module) {
       .def(nb::init<>())
       .def_rw("spec", &Job::spec)
       .def_rw("timeout", &Job::timeout, nb::arg().none())
-      .def("set_image", [path_of](Job& job, const nb::bytes& path) { job.image = path_of(path); })
-      .def("set_psf", [path_of](Job& job, const nb::bytes& path) { job.psf = path_of(path); })
+      .def("set_image", [path_of](Job& job, const nb::bytes& path) { job.files.image = path_of(path); })
+      .def("set_psf", [path_of](Job& job, const nb::bytes& path) { job.files.psf = path_of(path); })
       .def("set_psf",
            [](Job& job, const LoadedPsf& psf) {
-             job.psf = psf.name;
-             job.loaded_psf = psf.psf;
+             job.files.psf = psf.name;
+             job.files.load_psf = [loaded = psf.psf] { return loaded; };
            })
-      .def("set_fibermap", [path_of](Job& job, const nb::bytes& path) { job.fibermap = path_of(path); })
+      .def("set_fibermap", [path_of](Job& job, const nb::bytes& path) { job.files.fibermap = path_of(path); })
       .def("set_trace_reference",
-           [path_of](Job& job, const nb::bytes& path) { job.trace_reference = path_of(path); })
+           [path_of](Job& job, const nb::bytes& path) { job.files.trace_reference = path_of(path); })
       .def("set_arrays", &SetArrays, nb::arg("pixels"), nb::arg("ivar"), nb::arg("mask").none(),
            nb::arg("cards"));
 }

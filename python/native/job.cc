@@ -19,7 +19,9 @@ class CallerHost : public JobHost {
              std::stop_token stop)
       : job_(job), surroundings_(surroundings), listener_(listener), stop_(std::move(stop)) {}
 
-  absl::StatusOr<JobSources> Open() override { return OpenSources(job_, stop_); }
+  absl::StatusOr<JobSources> Open() override {
+    return OpenJobSources(job_.files, surroundings_.threads, stop_);
+  }
   int ReadThreads() override { return surroundings_.threads; }
   Engine* EngineIfReady() override { return surroundings_.engine; }
   absl::StatusOr<Engine*> WaitForEngine() override { return surroundings_.engine; }
@@ -64,28 +66,6 @@ absl::StatusOr<Outcome> RunUntil(const Job& job, const Surroundings& surrounding
 }
 
 }  // namespace
-
-absl::StatusOr<JobSources> OpenSources(const Job& job, const std::stop_token& stop) {
-  JobSources sources;
-  sources.image_name = job.image;
-  sources.psf_name = job.psf;
-  sources.arrays = job.arrays;
-  sources.loaded_psf = job.loaded_psf;
-  if (!job.arrays.has_value()) {
-    SPEXD_ASSIGN_OR_RETURN(sources.image, Source::FromFile(job.image, {.stop = stop}));
-  }
-  if (job.loaded_psf == nullptr) {
-    SPEXD_ASSIGN_OR_RETURN(sources.psf, Source::FromFile(job.psf, {.stop = stop}));
-  }
-  if (!job.fibermap.empty()) {
-    SPEXD_ASSIGN_OR_RETURN(sources.fibermap, Source::FromFile(job.fibermap, {.stop = stop}));
-  }
-  if (!job.trace_reference.empty()) {
-    SPEXD_ASSIGN_OR_RETURN(sources.trace_reference, ReadTraceReference(job.trace_reference, stop));
-    sources.trace_reference_name = job.trace_reference;
-  }
-  return sources;
-}
 
 absl::StatusOr<Outcome> RunJob(const Job& job, const Surroundings& surroundings,
                                const BundleListener& listener, const std::stop_token& stop) {

@@ -24,12 +24,7 @@ struct LoadedPsf {
 
 struct Job {
   JobSpec spec;
-  std::string image;                  // path of a preprocessed frame, or the name of
-  std::optional<ImageArrays> arrays;  // an image in memory, which must stay as it is during the call
-  std::string psf;                    // path, or the name of
-  std::shared_ptr<const Psf> loaded_psf;
-  std::string fibermap;           // path of a file with a FIBERMAP; "": the image file's own
-  std::string trace_reference;    // path of a reference spectrum; "": none
+  JobFiles files;                 // arrays must stay as they are during the call
   std::optional<double> timeout;  // seconds
 };
 
@@ -50,9 +45,6 @@ struct Surroundings {
   PreparedPsfs* prepared = nullptr;
   int threads = 1;  // that decode
 };
-
-// The files and arrays of a job. Errors as Source::FromFile and ParseReferenceSpectrum.
-absl::StatusOr<JobSources> OpenSources(const Job& job, const std::stop_token& stop);
 
 // Errors as EmbeddedExtractor::Run (client/embedded/embedded_extractor.h).
 absl::StatusOr<Outcome> RunJob(const Job& job, const Surroundings& surroundings,

@@ -104,10 +104,9 @@ def _degrees(name: str, values: Degrees) -> list[int]:
     return degrees
 
 
-def check_reference(spec: Spec, reference: Path | None) -> None:
-    """InvalidArgumentError: a reference that nothing is measured against."""
-    if reference is not None and spec.trace_shifts == "off":
-        raise InvalidArgumentError('trace_reference: trace_shifts is "off"; give "auto", "x" or "xy" with it')
+def check_spec(spec: Spec, reference: Path | None) -> None:
+    """InvalidArgumentError: a bad option, or one of trace shifts without ``trace_shifts``."""
+    spec.native().check(reference is not None)
 
 
 def arrays_of(image: Any, ivar: Any, mask: Any, header: object) -> Arrays | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spexd import _native
-from spexd._job import OPTIONS, Arrays, Path, Spec, check_reference
+from spexd._job import OPTIONS, Arrays, Path, Spec, check_spec
 from spexd._products import Templates, TemplatesLike
 from spexd.engine import Psf, PsfLike
 from spexd.errors import InternalError, InvalidArgumentError, NotFoundError, PermissionDeniedError, SpexdError
@@ -79,7 +79,7 @@ def make_job(
         raise InvalidArgumentError(
             "psf was shifted, and is in no file that a server could read; write it with spexd.write_shifted_psf"
         )
-    check_reference(spec, trace_reference)
+    check_spec(spec, trace_reference)
     psf_name = psf.name if isinstance(psf, Psf) else os.fspath(psf)
     job = RemoteJob(_header(spec), os.fspath(image), psf_name)
     if arrays is not None:

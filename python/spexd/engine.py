@@ -12,7 +12,7 @@ import numpy as np
 from spexd import _native
 from spexd._device import DeviceSpectra
 from spexd._processes import process
-from spexd._job import Arrays, Degrees, Path, Progress, Spec, Wavelength, arrays_of, check_reference, progress_of
+from spexd._job import Arrays, Degrees, Path, Progress, Spec, Wavelength, arrays_of, check_spec, progress_of
 from spexd._traces import TraceShifts
 from spexd.errors import InvalidArgumentError
 from spexd.frame import Frame, JobInfo
@@ -173,7 +173,7 @@ class Engine:
             trace_degrees,
             trace_required,
         )
-        check_reference(spec, trace_reference)
+        check_spec(spec, trace_reference)
         if psf is None:
             raise InvalidArgumentError("psf is missing: give a path or a spexd.Psf")
         arrays = arrays_of(image, ivar, mask, header)

@@ -52,7 +52,7 @@ class WarmCache {
     WarmKind kind = WarmKind::kPsf;
     std::string hash, name, owner;
     std::shared_ptr<const Psf> psf;  // null for other kinds
-    int64_t rows = 0, columns = 0;   // of the CCD, or of the array (v1::PsfInfo)
+    int64_t rows = 0, columns = 0;   // the CCD's, or the array's (v1::PsfInfo)
     int64_t bytes = 0;
     int prepared_grids = 0;
     bool pinned = false;
@@ -69,7 +69,7 @@ class WarmCache {
     int64_t hits = 0, misses = 0;
   };
   struct Stats {
-    std::array<Counts, std::variant_size_v<WarmItem>> items;  // by WarmKind
+    std::array<Counts, std::variant_size_v<WarmItem>> items;  // one for each WarmKind
     Counts grid;
     int64_t evictions = 0, bytes = 0, entries = 0;
 

@@ -26,7 +26,7 @@ int64_t HeaderBytes(const JobPlan& plan) {
     cards += static_cast<int64_t>(origin.fibermap->cards.size());
     data = static_cast<int64_t>(origin.fibermap->data.size());
   }
-  constexpr int64_t kSeriesBytes = 32 << 10;  // of both axes at their highest degrees
+  constexpr int64_t kSeriesBytes = 32 << 10;  // both axes at their highest degrees
   if (plan.trace_shifts != TraceAxes::kOff)
     data += kSeriesBytes + plan.fibres.count * static_cast<int64_t>(sizeof(double));
   return 2 * (kCardCopyBytes * cards + data);
@@ -241,7 +241,7 @@ absl::Status ExtractJob::RunWithin(OutsizeWork* outsize) {
   static_cast<JobResult&>(report_) = *std::move(result);
   if (whole) {
     frame_ = run.TakeFrame();
-    // Without them the frame is copied to the device again.
+    // If none were kept, the frame is copied to the device again.
     if (auto kept = run.TakeDeviceSpectra(*frame_); kept.ok()) products_.SetResident(*std::move(kept));
   }
   parts_.metrics->ObserveProofs(report_.summary.largest_residual.value_or(0),

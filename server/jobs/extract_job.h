@@ -76,8 +76,8 @@ class ExtractJob : private JobHost {
   JobMailbox* const mailbox_;
   const JobBounds bounds_;
   const std::stop_token stop_ = bounds_.stop;
-  std::optional<WarmCache::Lease> lease_;        // of the PSF as its file has it
-  std::optional<WarmCache::Lease> reference_;    // of trace shifts
+  std::optional<WarmCache::Lease> lease_;        // the PSF as its file has it
+  std::optional<WarmCache::Lease> reference_;    // reference of trace shifts
   std::optional<SharedThreads::Share> readers_;  // while it reads
   int64_t file_bytes_ = 0;
   int64_t decoded_bytes_ = 0;

@@ -35,7 +35,7 @@ absl::StatusOr<WarmCache::Lease> LoadWithin(const ServerParts& parts, FileInput 
   return parts.cache->GetOrLoad(source.content_hash(), source.name(), keep, load, stop, kind);
 }
 
-// Of a text with two columns.
+// Memory of the samples in a text with two columns, an upper estimate.
 int64_t ReferenceBytes(absl::string_view text) {
   // Where a vector grows, half of its new size is there twice.
   constexpr int64_t kBytesPerSample = 3 * 2 * sizeof(double);

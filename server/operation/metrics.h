@@ -39,7 +39,7 @@ class Metrics {
   void ObserveEstimate(double taken, double estimated);    // device-seconds of a slot
   void ObserveProofs(double residual, double root_error);  // the largest of a job's bundles
   void ObserveFit(double chi2pix);                         // the median of a job's bins
-  void ObserveTraceShifts(const TraceShifts& shifts);      // of a frame, each axis that was asked for
+  void ObserveTraceShifts(const TraceShifts& shifts);      // each axis that a frame was asked for
   void CountBundle(int64_t spectra);
   void CountProduct(const std::string& product, bool made);  // sky, lines, velocity
   void CountProductByDevice(const std::string& product);     // of these, made on a GPU

@@ -8,7 +8,7 @@
 #include "core/extract/cpu/cpu_engine.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cuda/cuda_fixture.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/base/status_macros.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "core/traces/measure.h"
-#include "core/traces/shifts/move.h"
 #include "cuda/traces/measure.h"
 #include "tests/cuda_traces/trace_device.h"
 #include "tests/support/scenes/scene.h"
@@ -141,7 +141,7 @@ TEST_F(TraceShiftsOnDevice, AreThoseOfProcessorsWithDeadColumnsRowsAndFibres) {
 
 TEST_F(TraceShiftsOnDevice, LeaveOutAFibreWhoseTraceRunsBackwards) {
   ShiftedFrame frame = MakeShiftedFrame(Shifted());
-  for (double& c : frame.psf.y.coeff.Row(25)) c = -c;  // in the middle
+  for (double& c : frame.psf.y.coeff.Row(25)) c = -c;  // a fibre in the middle
   ExpectSame(frame);
 }
 

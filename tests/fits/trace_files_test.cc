@@ -15,13 +15,14 @@
 #include "core/fits/moved_psf_writer.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "tests/fits/expectations.h"
 #include "tests/fits/samples.h"
 #include "tests/support/matchers.h"
 #include "tests/support/run_command.h"
 #include "tests/support/scenes/goldens.h"
 #include "tests/support/temp_folder.h"
+#include "tests/traces/same_report.h"
 
 namespace spexd::testing {
 namespace {
@@ -70,30 +71,6 @@ TraceReport SampleReport() {
   return report;
 }
 
-void ExpectSameAxis(const AxisShifts& a, const AxisShifts& b) {
-  EXPECT_EQ(a.status, b.status);
-  EXPECT_EQ(a.series, b.series);
-  EXPECT_EQ(a.covariance, b.covariance);
-  EXPECT_EQ(a.corner_error, b.corner_error);
-  EXPECT_EQ(a.mean, b.mean);
-  EXPECT_EQ(a.min, b.min);
-  EXPECT_EQ(a.max, b.max);
-  EXPECT_EQ(a.used, b.used);
-  EXPECT_EQ(a.clipped, b.clipped);
-}
-void ExpectSameReport(const TraceReport& a, const TraceReport& b) {
-  ExpectSameAxis(a.shifts.x, b.shifts.x);
-  ExpectSameAxis(a.shifts.y, b.shifts.y);
-  EXPECT_EQ(a.shifts.reason, b.shifts.reason);
-  EXPECT_EQ(a.shifts.passes, b.shifts.passes);
-  EXPECT_EQ(a.shifts.lines, b.shifts.lines);
-  EXPECT_EQ(a.moved, b.moved);
-  EXPECT_EQ(a.reference, b.reference);
-  EXPECT_EQ(a.wave_min, b.wave_min);
-  EXPECT_EQ(a.wave_max, b.wave_max);
-  EXPECT_EQ(a.u, b.u);
-}
-
 std::vector<double> Numbers(const TableView& view, int64_t row, const char* column) {
   const Column& found = *view.Get(column).value();
   std::vector<double> numbers(static_cast<size_t>(found.repeat));
@@ -119,7 +96,7 @@ class TraceShiftsOfAFrame : public ::testing::Test {
 TEST_F(TraceShiftsOfAFrame, ComeBackAsTheyWere) {
   const Frame read = WriteAndRead();
   ASSERT_TRUE(read.origin.traces.has_value());
-  ExpectSameReport(*read.origin.traces, SampleReport());
+  ExpectSame(*read.origin.traces, SampleReport());
   EXPECT_THAT(WriteFrame(read, folder_ / "again.fits"), IsOk());
   EXPECT_EQ(ReadBytes(folder_ / "again.fits"), ReadBytes(folder_ / "frame.fits"));
 }
@@ -165,7 +142,7 @@ TEST_F(TraceShiftsOfAFrame, ThatAreRefusedHaveAReasonInPlaceOfNumbers) {
       "is more than the limit";
   report.moved = false;
   const Frame read = WriteAndRead();
-  ExpectSameReport(*read.origin.traces, report);
+  ExpectSame(*read.origin.traces, report);
   EXPECT_EQ(Flux().String("TSSTATY"), "refused");
   EXPECT_FALSE(Flux().Has("MEANDY"));
   const FitsFile file = FitsFile::Parse(Load(folder_ / "frame.fits")).value();
@@ -198,6 +175,40 @@ TEST_F(TraceShiftsOfAFrame, OfOtherFibresAreRefused) {
   frame_.origin.traces->u.pop_back();
   EXPECT_THAT(WriteFrame(frame_, folder_ / "frame.fits"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("those of 2 fibres, not of 3")));
+}
+
+TEST_F(TraceShiftsOfAFrame, ThatAreNotFiniteInItsFileAreRefused) {
+  const auto expect_refused = [this](const std::string& words) {
+    EXPECT_THAT(ReadFrame(Load(folder_ / "frame.fits")).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HDU TRACESHIFT: " + words)));
+  };
+  const auto expect_refused_column = [&](double TraceReport::*member, double value,
+                                         const std::string& words) {
+    frame_.origin.traces = SampleReport();
+    (*frame_.origin.traces).*member = value;
+    ASSERT_THAT(WriteFrame(frame_, folder_ / "frame.fits"), IsOk());
+    expect_refused(words);
+  };
+  expect_refused_column(&TraceReport::wave_min, kNan, "WAVE goes from nan to 7799 Angstrom");
+  expect_refused_column(&TraceReport::wave_max, 5000, "WAVE goes from 5500 to 5000 Angstrom");
+  frame_.origin.traces = SampleReport();
+  frame_.origin.traces->u[1] = kNan;
+  ASSERT_THAT(WriteFrame(frame_, folder_ / "frame.fits"), IsOk());
+  expect_refused("U is nan in row 1, must be finite");
+  for (const auto& [keyword, words] :
+       {std::pair("CX0_1", "the keyword CX0_1 is not a number"),
+        {"VY2_1", "the keyword VY2_1 is not a number"},
+        {"MEANDX", "MEANDX in the frame's header is missing or not a number"},
+        {"TSSTATY", "TSSTATY in the frame's header: the status of trace shifts is \"\", must be none, ok"}}) {
+    frame_.origin.traces = SampleReport();
+    ASSERT_THAT(WriteFrame(frame_, folder_ / "frame.fits"), IsOk());
+    std::string bytes = ReadBytes(folder_ / "frame.fits");
+    const size_t card = bytes.find(absl::StrFormat("%-8s=", keyword));
+    ASSERT_NE(card, std::string::npos) << keyword;
+    bytes.replace(card, 30, absl::StrFormat("%-8s=%21s", keyword, "NAN"));
+    WriteBytes(folder_ / "frame.fits", bytes);
+    expect_refused(words);
+  }
 }
 
 // ---- PSFs with moved traces.

@@ -40,6 +40,22 @@ TEST(JobOptions, NameAValueBeyondTheirLimits) {
               StartsWith("wavelength grid from 6000 by 0 Angstrom: the step must be"));
 }
 
+TEST(JobOptions, OfTraceShiftsAreRefusedWhereNoneAreMeasured) {
+  const auto refusal = [](const JobSpec& spec, bool trace_reference) {
+    return std::string(CheckJobOptions(spec, trace_reference).message());
+  };
+  JobSpec spec;
+  EXPECT_EQ(refusal(spec, true),
+            "trace_reference is given, but trace_shifts is off; set trace_shifts to auto, x or xy, or leave "
+            "trace_reference out");
+  spec.trace_degrees.y = {1, 1};
+  EXPECT_THAT(refusal(spec, false), StartsWith("trace_degrees is given, but trace_shifts is off"));
+  spec.trace_required = true;
+  EXPECT_THAT(refusal(spec, false), StartsWith("trace_required is given, but trace_shifts is off"));
+  spec.trace_shifts = TraceAxes::kX;
+  EXPECT_EQ(refusal(spec, true), "");
+}
+
 TEST(JobOptions, HaveNamesFieldsAndFlagsOfTheirOwn) {
   std::set<std::string> names, fields, flags;
   for (const JobOption& option : kJobOptions) {

@@ -306,7 +306,7 @@ TEST_F(PlanJobTest, BecomesAnEnginesRequest) {
 TEST_F(PlanJobTest, MeasuresTraceShiftsOfFlatsInXAlone) {
   EXPECT_EQ(Plan().trace_shifts, TraceAxes::kOff);
   spec_.trace_shifts = TraceAxes::kAuto;
-  EXPECT_EQ(Plan().trace_shifts, TraceAxes::kXY);  // without FLAVOR
+  EXPECT_EQ(Plan().trace_shifts, TraceAxes::kXY);  // there is no FLAVOR
   const auto flavor_card = [](const std::string& flavor) {
     return absl::StrFormat("%-80s", absl::StrFormat("FLAVOR  = '%-8s'", flavor));
   };

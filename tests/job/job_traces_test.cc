@@ -14,7 +14,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/job/run_job.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "tests/support/matchers.h"
 #include "tests/support/temp_folder.h"
 #include "tests/traces/shifted_files.h"
@@ -107,12 +107,6 @@ struct Extracted {
   Array<float, 2> model;
 };
 
-void WriteFrameFiles(const ShiftedFrame& frame, const TempFolder& folder,
-                     const std::vector<std::string>& cards = {}) {
-  ASSERT_TRUE(WritePsf(frame.psf, folder / "psf.fits").ok());
-  WriteImage(frame.image, folder / "preproc.fits", cards);
-}
-
 // The image as arrays. Pixels without data have a mask in place of an ivar of 0.
 RawImage ToRaw(const Image& image) {
   RawImage raw;
@@ -148,7 +142,8 @@ class JobTraces : public ::testing::Test {
     reference_ = std::make_shared<const ReferenceSpectrum>(frame_.sky);
     const double middle = 0.5 * (frame_.psf.wave_min + frame_.psf.wave_max);
     spec_.grid = WavelengthGrid{middle - 20, 0.8, 50};
-    WriteFrameFiles(frame_, folder_, cards);
+    ASSERT_THAT(WritePsf(frame_.psf, folder_ / "psf.fits"), IsOk());
+    WriteImage(frame_.image, folder_ / "preproc.fits", cards);
   }
   TracesHost Host() {
     TracesHost host(folder_.path(), engine_.get());

@@ -200,7 +200,12 @@ def test_a_frame_that_measured_none_has_none(image, psf, engine):
         ({"trace_degrees": (2, 2, 2)}, spexd.InvalidArgumentError, r"trace_degrees is \(2, 2, 2\), must be four degrees"),
         ({"trace_degrees": (2, 2, 2, 1.5)}, spexd.InvalidArgumentError, "must be four degrees"),
         ({"trace_degrees": (2, 2, 2, 6)}, spexd.InvalidArgumentError, "trace_degrees: 6 is no degree"),
-        ({"trace_shifts": "off"}, spexd.InvalidArgumentError, 'trace_reference: trace_shifts is "off"'),
+        ({"trace_shifts": "off"}, spexd.InvalidArgumentError, "trace_reference is given, but trace_shifts is off"),
+        (
+            {"trace_shifts": "off", "trace_reference": None, "trace_required": True},
+            spexd.InvalidArgumentError,
+            "trace_required is given, but trace_shifts is off",
+        ),
         ({"trace_reference": "missing.dat"}, spexd.NotFoundError, "missing.dat"),
     ],
 )
@@ -293,8 +298,10 @@ def test_a_job_is_sent_as_its_options_say(image, psf, reference):
     assert known.trace_reference.content_hash == "abc"
     sent, uploads = header(reference, upload=True, trace_shifts="auto")
     assert sent.trace_reference.upload.bytes == reference.stat().st_size and pb.INPUT_TRACE_REFERENCE in uploads
-    with pytest.raises(spexd.InvalidArgumentError, match='trace_reference: trace_shifts is "off"'):
+    with pytest.raises(spexd.InvalidArgumentError, match="trace_reference is given, but trace_shifts is off"):
         header(reference)
+    with pytest.raises(spexd.InvalidArgumentError, match="trace_degrees is given, but trace_shifts is off"):
+        header(None, trace_degrees=(1, 2, 3, 4))
 
 
 @pytest.mark.parametrize(

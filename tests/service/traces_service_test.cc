@@ -41,7 +41,7 @@ class TracesTest : public ServiceTest {
     const ShiftedFrame& frame = FrameOfMovedTraces();
     EXPECT_TRUE(WritePsf(frame.psf, psf_).ok());
     WriteImage(frame.image, image_);
-    WriteText(reference_, TextOf(frame.sky));
+    WriteBytes(reference_, TextOf(frame.sky));
     options_.jobs_dir = folder_ / "jobs";
   }
 

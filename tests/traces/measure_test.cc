@@ -14,7 +14,7 @@
 
 #include "core/base/seconds_since.h"
 #include "core/fits/readers.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/scenes/goldens.h"
 #include "tests/support/scenes/scene.h"
@@ -106,7 +106,7 @@ TEST(TraceShifts, OfAFrameAtItsTracesAreZero) {
   ExpectMeasured(frame, Measure(frame), {.x_largest = 0.02, .y_largest = 0.07});
 }
 
-// Of traces at the ends and the middle of their wavelengths.
+// The largest difference of traces, in pixels, at the ends and the middle of their wavelengths.
 double LargestDifference(const LegendreTable& a, const LegendreTable& b) {
   double largest = 0;
   for (int i = 0; i < a.coeff.shape(0); ++i) {

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "core/model/mask_rule.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "core/simulate/detector.h"
 #include "core/simulate/instrument.h"
 #include "core/simulate/renderer.h"
 #include "core/simulate/sky_and_targets.h"
-#include "core/traces/shifts/move.h"
 
 namespace spexd::testing {
 

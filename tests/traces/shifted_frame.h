@@ -3,6 +3,7 @@
 #define SPEXD_TESTS_TRACES_SHIFTED_FRAME_H_
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "core/model/image.h"

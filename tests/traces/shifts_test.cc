@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/model/psf_traces/move_psf.h"
 #include "core/simulate/simulator.h"
-#include "core/traces/shifts/move.h"
 #include "core/traces/shifts/reference.h"
 #include "core/traces/shifts/series.h"
 #include "core/traces/shifts/small_cholesky.h"

@@ -61,8 +61,8 @@ absl::StatusOr<client::JobOutcome> RunJob(const ExtractCommandOptions& options, 
       std::async(std::launch::async, [&choice] { return ChooseEngine(choice); });
   const auto awake = [&]() -> absl::StatusOr<Engine*> {
     SPEXD_ASSIGN_OR_RETURN(ChosenEngine chosen, waking.get());
-    const std::string note =
-        NoteOnCpu("running on the CPU", chosen.note, TellsWhyCpu(options.output.verbose, options.output.quiet));
+    const std::string note = NoteOnCpu("running on the CPU", chosen.note,
+                                       TellsWhyCpu(options.output.verbose, options.output.quiet));
     if (!note.empty()) progress->Note(note);
     *engine = std::move(chosen.engine);
     return engine->get();
@@ -86,7 +86,10 @@ absl::Status TakeProducts(const ExtractCommandOptions& options, const client::Jo
 // Whether --psf-out fits the other flags.
 absl::Status CheckPsfOut(const ExtractCommandOptions& options) {
   if (options.output.psf.empty()) return absl::OkStatus();
-  if (options.job.spec.trace_shifts == TraceAxes::kOff) return NeedsTraceShifts("--psf-out");
+  if (options.job.spec.trace_shifts == TraceAxes::kOff) {
+    return absl::InvalidArgumentError(
+        "--psf-out: no trace shifts are measured; add --trace-shifts auto, x or xy, or leave --psf-out out");
+  }
   if (!absl::StartsWith(options.job.psf, client::kPsfHashPrefix)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--psf-out: the PSF is written from its file, which ",
                                                  options.job.psf,
@@ -151,7 +154,7 @@ int RunFrames(const ExtractCommandOptions& options, std::chrono::steady_clock::t
   }
   ReportIdleFlags(options.job, options.where, options.output.quiet);
   BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet,
-                              options.output.verbose, start};
+                        options.output.verbose, start};
   batch.max_chi2pix = options.output.max_chi2pix;
   return RunBatchAt(options.where, options.job.upload, *tasks, batch, stop);
 }

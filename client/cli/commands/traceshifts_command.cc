@@ -70,16 +70,10 @@ absl::Status Run(const TraceShiftsOptions& options, const std::stop_token& stop)
   const JobFlags& job = options.job;
   SPEXD_RETURN_IF_ERROR(CheckFlags(options));
   const int threads = options.threads > 0 ? options.threads : AvailableCpus();
-  const SourceLimits limits = {.stop = stop, .threads = threads};
-  JobSources sources;
-  sources.image_name = job.input;
-  sources.psf_name = job.psf;
-  if (!job.trace_reference.empty()) {
-    SPEXD_ASSIGN_OR_RETURN(sources.trace_reference, ReadTraceReference(job.trace_reference, stop));
-    sources.trace_reference_name = job.trace_reference;
-  }
-  SPEXD_ASSIGN_OR_RETURN(sources.image, Source::FromFile(job.input, limits));
-  SPEXD_ASSIGN_OR_RETURN(sources.psf, Source::FromFile(job.psf, limits));
+  SPEXD_ASSIGN_OR_RETURN(
+      const JobSources sources,
+      OpenJobSources({.image = job.input, .psf = job.psf, .trace_reference = job.trace_reference}, threads,
+                     stop));
   const auto start = std::chrono::steady_clock::now();
   SPEXD_ASSIGN_OR_RETURN(const TraceReport report, MeasureFrameTraces(sources, job.spec, {threads, stop}));
   Print(report, SecondsSince(start), options.json);

@@ -198,11 +198,6 @@ absl::Status CheckRanks(const JobFlags& flags) {
   return absl::OkStatus();
 }
 
-absl::Status NeedsTraceShifts(const char* flag) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      flag, ": no trace shifts are measured; add --trace-shifts auto, x or xy, or leave ", flag, " out"));
-}
-
 absl::StatusOr<client::Job> MakeJob(const JobFlags& flags, bool model) {
   SPEXD_RETURN_IF_ERROR(CheckRanks(flags));
   client::Job job;
@@ -212,11 +207,7 @@ absl::StatusOr<client::Job> MakeJob(const JobFlags& flags, bool model) {
   job.trace_reference = flags.trace_reference;
   job.spec = flags.spec;
   job.spec.model = model;
-  if (job.spec.trace_shifts == TraceAxes::kOff) {
-    if (!job.trace_reference.empty()) return NeedsTraceShifts("--trace-reference");
-    if (job.spec.trace_required) return NeedsTraceShifts("--trace-required");
-  }
-  SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec));
+  SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec, !job.trace_reference.empty()));
   if (flags.timeout.has_value()) {
     job.deadline = std::chrono::system_clock::now() +
                    std::chrono::milliseconds(static_cast<int64_t>(1000 * *flags.timeout));

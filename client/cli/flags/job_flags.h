@@ -15,7 +15,7 @@ namespace spexd::cli {
 struct JobFlags {
   std::string input, psf, fibermap;
   std::string trace_reference;  // "": none
-  JobSpec spec;  // but for its model
+  JobSpec spec;                 // but for its model
   std::optional<double> nsubbundles, nwavestep, pixpad_frac, wavepad_frac, wavepad, ranks_per_bundle;
   bool mpi = false, async_io = false;
   bool upload = false;
@@ -43,11 +43,7 @@ std::vector<std::string> IdleFlags(const JobFlags& flags, bool on_server);
 // InvalidArgument for --mpi in one of several ranks.
 absl::Status CheckRanks(const JobFlags& flags);
 
-// InvalidArgument for the flag `flag`, which has no effect while --trace-shifts is off.
-absl::Status NeedsTraceShifts(const char* flag);
-
-// The job, with its deadline counted from now. InvalidArgument as CheckRanks and CheckJobOptions, and for
-// --trace-reference and --trace-required without --trace-shifts.
+// The job, with its deadline counted from now. InvalidArgument as CheckRanks and CheckJobOptions.
 absl::StatusOr<client::Job> MakeJob(const JobFlags& flags, bool model);
 
 }  // namespace spexd::cli

@@ -4,12 +4,14 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/table.h"
+#include "core/model/psf.h"
 
 namespace spexd {
 namespace {
@@ -25,7 +27,7 @@ struct Axis {
 constexpr Axis kAxes[] = {{&TraceShifts::x, 'X'}, {&TraceShifts::y, 'Y'}};
 
 struct NumberOfAxis {
-  const char* stem;  // of the keyword, before the letter
+  const char* stem;  // the keyword's part before the letter
   double AxisShifts::*value;
   const char* comment;
 };
@@ -66,7 +68,7 @@ int CountOf(const Hdu& hdu, const std::string& keyword) {
   return static_cast<int>(std::clamp<int64_t>(hdu.Integer(keyword).value_or(0), 0, INT32_MAX));
 }
 
-void ReadSeries(const Hdu& hdu, char letter, AxisShifts* axis) {
+absl::Status ReadSeries(const Hdu& hdu, char letter, AxisShifts* axis) {
   constexpr int64_t kTerms = kMaxShiftDegree + 1;
   int64_t over_u = 0, over_t = 0;
   for (int64_t a = 0; a < kTerms; ++a) {
@@ -76,34 +78,43 @@ void ReadSeries(const Hdu& hdu, char letter, AxisShifts* axis) {
       over_t = std::max(over_t, b + 1);
     }
   }
-  if (over_u == 0) return;
+  if (over_u == 0) return absl::OkStatus();
   axis->series.Assign({over_u, over_t});
   for (int64_t a = 0; a < over_u; ++a) {
-    for (int64_t b = 0; b < over_t; ++b)
-      axis->series(a, b) = hdu.Number(Coefficient(letter, a, b)).value_or(0);
+    for (int64_t b = 0; b < over_t; ++b) {
+      SPEXD_ASSIGN_OR_RETURN(axis->series(a, b), hdu.RequireNumber(Coefficient(letter, a, b)));
+    }
   }
   const int64_t terms = over_u * over_t;
   axis->covariance.Assign({terms, terms});
   for (int64_t k = 0; k < terms; ++k) {
     for (int64_t l = 0; l <= k; ++l) {
-      axis->covariance(k, l) = axis->covariance(l, k) = hdu.Number(Covariance(letter, k, l)).value_or(0);
+      SPEXD_ASSIGN_OR_RETURN(axis->covariance(k, l), hdu.RequireNumber(Covariance(letter, k, l)));
+      axis->covariance(l, k) = axis->covariance(k, l);
     }
   }
   axis->used = CountOf(hdu, Keyword("USED", letter));
   axis->clipped = CountOf(hdu, Keyword("CLIPPED", letter));
+  return absl::OkStatus();
 }
 
-absl::StatusOr<ShiftStatus> ReadStatus(const Hdu& hdu, const std::vector<std::string>& cards,
-                                       const std::string& keyword) {
-  const std::string name = FindString(cards, keyword).value_or("");
-  for (const ShiftStatus status : {ShiftStatus::kNone, ShiftStatus::kOk, ShiftStatus::kWeak,
-                                   ShiftStatus::kRelative, ShiftStatus::kRefused}) {
-    if (name == ShiftStatusName(status)) return status;
+// The axis as the cards of the frame's header and the table `hdu` have it.
+absl::Status ReadAxis(const Hdu& hdu, const std::vector<std::string>& cards, char letter, AxisShifts* axis) {
+  const std::string keyword = Keyword("TSSTAT", letter);
+  const absl::StatusOr<ShiftStatus> status = ParseShiftStatus(FindString(cards, keyword).value_or(""));
+  if (!status.ok())
+    return hdu.Error(absl::StrCat(keyword, " in the frame's header: ", status.status().message()));
+  axis->status = *status;
+  SPEXD_RETURN_IF_ERROR(ReadSeries(hdu, letter, axis));
+  if (axis->series.empty()) return absl::OkStatus();
+  for (const NumberOfAxis& number : kNumbers) {
+    const std::string name = Keyword(number.stem, letter);
+    const std::optional<double> value = FindNumber(cards, name);
+    if (!value.has_value())
+      return hdu.Error(absl::StrCat(name, " in the frame's header is missing or not a number"));
+    axis->*number.value = *value;
   }
-  return hdu.Error(
-      absl::StrFormat("%s in the frame's header is \"%s\", must be none, ok, weak, relative or "
-                      "refused",
-                      keyword, Excerpt(name)));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -188,11 +199,7 @@ absl::StatusOr<std::optional<TraceReport>> ReadTraceTable(const FitsFile& file,
   }
   TraceReport report;
   for (const Axis& axis : kAxes) {
-    AxisShifts& shifts = report.shifts.*axis.shifts;
-    SPEXD_ASSIGN_OR_RETURN(shifts.status, ReadStatus(*hdu, cards, Keyword("TSSTAT", axis.letter)));
-    ReadSeries(*hdu, axis.letter, &shifts);
-    for (const NumberOfAxis& number : kNumbers)
-      shifts.*number.value = FindNumber(cards, Keyword(number.stem, axis.letter)).value_or(0);
+    SPEXD_RETURN_IF_ERROR(ReadAxis(*hdu, cards, axis.letter, &(report.shifts.*axis.shifts)));
   }
   report.shifts.reason = hdu->String("REASON").value_or("");
   report.shifts.passes = CountOf(*hdu, "PASSES");
@@ -202,12 +209,20 @@ absl::StatusOr<std::optional<TraceReport>> ReadTraceTable(const FitsFile& file,
   });
   report.reference = hdu->String("TRACEREF").value_or("");
   report.u.resize(static_cast<size_t>(fibres));
-  for (int64_t row = 0; row < fibres; ++row)
-    SPEXD_RETURN_IF_ERROR(view.Numbers(row, *u, absl::MakeSpan(&report.u[static_cast<size_t>(row)], 1)));
+  for (int64_t row = 0; row < fibres; ++row) {
+    double& value = report.u[static_cast<size_t>(row)];
+    SPEXD_RETURN_IF_ERROR(view.Numbers(row, *u, absl::MakeSpan(&value, 1)));
+    if (!std::isfinite(value))
+      return hdu->Error(absl::StrFormat("U is %g in row %d, must be finite", value, row));
+  }
   std::array<double, kWaves> domain;
   SPEXD_RETURN_IF_ERROR(view.Numbers(0, *wave, absl::MakeSpan(domain)));
   report.wave_min = domain.front();
   report.wave_max = domain.back();
+  if (!IsDomain(report.wave_min, report.wave_max)) {
+    return hdu->Error(absl::StrFormat("WAVE goes from %g to %g Angstrom, which is no domain of a series",
+                                      report.wave_min, report.wave_max));
+  }
   return report;
 }
 

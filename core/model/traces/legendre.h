@@ -1,4 +1,4 @@
-// Legendre polynomials L_0 .. at one position, and their derivatives.
+// Legendre polynomials L_0 .. at one position, their derivatives, and sums of them.
 #ifndef SPEXD_CORE_MODEL_TRACES_LEGENDRE_H_
 #define SPEXD_CORE_MODEL_TRACES_LEGENDRE_H_
 
@@ -48,6 +48,15 @@ SPEXD_HOST_DEVICE inline ValueAndSlope EvaluateLegendre(const double* coeff, int
 }
 inline ValueAndSlope EvaluateLegendre(absl::Span<const double> coeff, double t) {
   return EvaluateLegendre(coeff.data(), static_cast<int>(coeff.size()), t);
+}
+
+// What a series of shifts c [rows, columns] adds to coefficient b of a fibre's trace, given L_a of its u:
+// sum_a c(a, b) L_a(u).
+SPEXD_HOST_DEVICE inline double ShiftOfCoefficient(const double* series, int rows, int columns, int b,
+                                                   const double* basis) {
+  double shift = 0;
+  for (int a = 0; a < rows; ++a) shift += series[a * columns + b] * basis[a];
+  return shift;
 }
 
 }  // namespace spexd

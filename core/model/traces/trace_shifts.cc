@@ -3,18 +3,30 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "core/model/traces/legendre.h"
 
 namespace spexd {
+namespace {
+
+// The value of a type whose names are `names`, in its order; `what` is for the message.
+template <typename T>
+absl::StatusOr<T> ParseName(const char* what, absl::string_view name, absl::Span<const char* const> names) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<T>(found - names.begin());
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s is \"%s\", must be %s", what, ForMessage(name), absl::StrJoin(names, ", ")));
+}
+
+}  // namespace
 
 double EvaluateShift(const ShiftSeries& series, double u, double t) {
   double sum = 0;
@@ -59,26 +71,11 @@ absl::StatusOr<TraceDegrees> ParseTraceDegrees(absl::string_view text) {
 }
 
 absl::StatusOr<TraceAxes> ParseTraceAxes(absl::string_view name) {
-  const auto found = std::find(std::begin(kTraceAxesNames), std::end(kTraceAxesNames), name);
-  if (found != std::end(kTraceAxesNames)) return static_cast<TraceAxes>(found - std::begin(kTraceAxesNames));
-  return absl::InvalidArgumentError(absl::StrFormat("trace_shifts is %s, must be %s", ForMessage(name),
-                                                    absl::StrJoin(kTraceAxesNames, ", ")));
+  return ParseName<TraceAxes>("trace_shifts", name, kTraceAxesNames);
 }
 
-const char* ShiftStatusName(ShiftStatus status) {
-  switch (status) {
-    case ShiftStatus::kNone:
-      return "none";
-    case ShiftStatus::kOk:
-      return "ok";
-    case ShiftStatus::kWeak:
-      return "weak";
-    case ShiftStatus::kRelative:
-      return "relative";
-    case ShiftStatus::kRefused:
-      return "refused";
-  }
-  return "unknown";
+absl::StatusOr<ShiftStatus> ParseShiftStatus(absl::string_view name) {
+  return ParseName<ShiftStatus>("the status of trace shifts", name, kShiftStatusNames);
 }
 
 double ShiftError(const AxisShifts& axis, double u, double t) {

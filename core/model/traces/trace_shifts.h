@@ -15,8 +15,8 @@ namespace spexd {
 
 // A shift in pixels as a series over the CCD: sum over a, b of coeff(a, b) L_a(u) L_b(t) with Legendre
 // polynomials L. u is the fibre's column at the middle of its wavelengths, scaled to [-1, 1] over the CCD
-// (FibrePositions in core/traces/shifts/move.h); t is the wavelength, scaled to [-1, 1] over the domain of
-// XTRACE and YTRACE. Coefficients are those of the shift that is to be added to the PSF's traces.
+// (FibrePositions in core/model/psf_traces/move_psf.h); t is the wavelength, scaled to [-1, 1] over the
+// domain of XTRACE and YTRACE. Coefficients are those of the shift that is to be added to the PSF's traces.
 using ShiftSeries = Array<double, 2>;
 
 // Value in pixels at (u, t). An empty series is 0.
@@ -24,13 +24,16 @@ double EvaluateShift(const ShiftSeries& series, double u, double t);
 
 enum class ShiftStatus {
   kNone,      // was not to be measured
-  kOk,        //
+  kOk,        // measured
   kWeak,      // measured, but a corner of the CCD is known to no better than 2 max_error (TraceShiftOptions)
-  kRelative,  // of y: without a reference, differences between fibres alone are measured
+  kRelative,  // y without a reference: differences between fibres alone are measured
   kRefused,   // not measured; the series is 0. TraceShifts::reason says why
 };
-// "none", "ok", "weak", "relative", "refused".
-const char* ShiftStatusName(ShiftStatus status);
+// One for each ShiftStatus.
+inline constexpr const char* kShiftStatusNames[] = {"none", "ok", "weak", "relative", "refused"};
+inline const char* ShiftStatusName(ShiftStatus status) { return kShiftStatusNames[static_cast<int>(status)]; }
+// The status of a name in kShiftStatusNames. InvalidArgument lists them.
+absl::StatusOr<ShiftStatus> ParseShiftStatus(absl::string_view name);
 
 struct AxisShifts {
   ShiftStatus status = ShiftStatus::kNone;
@@ -48,17 +51,17 @@ struct TraceShifts {
   AxisShifts x, y;     // columns (XTRACE), rows (YTRACE)
   std::string reason;  // why an axis is refused; empty if none is
   int passes = 0;      // over the image
-  int lines = 0;       // of the reference, seen in the frame
+  int lines = 0;       // lines of the reference that are seen in the frame
 };
 
 // What is to be measured: as the flag --trace-shifts and the keyword trace_shifts say.
 enum class TraceAxes {
   kOff,
-  kAuto,  // by the image's FLAVOR: of a flat x alone, else both
+  kAuto,  // the image's FLAVOR decides: x alone of a flat, else both
   kX,
   kXY,
 };
-inline constexpr const char* kTraceAxesNames[] = {"off", "auto", "x", "xy"};  // by TraceAxes
+inline constexpr const char* kTraceAxesNames[] = {"off", "auto", "x", "xy"};  // one for each of TraceAxes
 
 // Degrees of the series over fibres (u) and wavelength (t).
 struct TraceDegrees {

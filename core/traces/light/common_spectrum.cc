@@ -11,8 +11,8 @@
 namespace spexd::traces {
 namespace {
 
-constexpr double kRidge = 1e-6;     // of the diagonal, added to it
-constexpr double kMinRidge = 1e-9;  // of the largest diagonal entry
+constexpr double kRidge = 1e-6;     // part of the diagonal that is added to it
+constexpr double kMinRidge = 1e-9;  // the same of the largest diagonal entry
 
 // Solves a banded symmetric positive definite system in place: `a` [bin, bins further on] becomes the factor,
 // `x` the solution.

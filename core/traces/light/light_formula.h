@@ -6,7 +6,7 @@
 
 namespace spexd::traces {
 
-inline constexpr int kLightRounds = 2;  // of solving for the common spectrum
+inline constexpr int kLightRounds = 2;  // solutions for the common spectrum
 inline constexpr int kLightChunk = 25;  // fibres whose sums are made together
 
 // Weight of a row whose light is off by `beyond`, a part of the typical residual.
@@ -37,7 +37,7 @@ inline constexpr int kMeanRounds = 5;
 // Whether an amplitude takes part in the next round.
 SPEXD_HOST_DEVICE inline bool IsNearMean(double amplitude, double info, double mean) {
   constexpr double kMeanClip = 4;           // standard deviations
-  constexpr double kAmplitudeSpread = 0.3;  // of an amplitude between fibres
+  constexpr double kAmplitudeSpread = 0.3;  // part by which amplitudes of fibres differ
   const double spread = kAmplitudeSpread * mean, off = amplitude - mean;
   return off * off < kMeanClip * kMeanClip * (1 / info + spread * spread);
 }

@@ -45,7 +45,7 @@ SPEXD_HOST_DEVICE inline LineSolution SolveLines(const LineSums& sums) {
 SPEXD_HOST_DEVICE inline bool IsLineOutlier(const LineSolution& fit, double flux, double weight, double model,
                                             double z, double slope) {
   constexpr double kClip = 6;          // standard deviations
-  constexpr double kModelError = 0.1;  // of the model
+  constexpr double kModelError = 0.1;  // part of the model
   const double light = fit.parameter[0] * model;
   const double left = flux - light - fit.parameter[1] - fit.parameter[2] * z - fit.parameter[3] * slope;
   const double error = kModelError * light;

@@ -56,7 +56,8 @@ absl::StatusOr<CoarseShift> FindCoarseShift(const Image& image, const TraceRows&
 }
 
 CoarseShift CoarseShiftOf(std::vector<CoarseProfile> profiles, const TraceShiftOptions& options) {
-  for (CoarseProfile& profile : profiles) {  // without what is common to all offsets
+  // What is common to all offsets tells nothing.
+  for (CoarseProfile& profile : profiles) {
     const double least = std::min(*std::min_element(profile.begin(), profile.end()), 0.0);
     for (double& value : profile) value -= least;
   }

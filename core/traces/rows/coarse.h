@@ -15,7 +15,7 @@ namespace spexd::traces {
 
 inline constexpr int kCoarseReach = 12;  // columns on either side of a trace
 inline constexpr int kCoarseOffsets = 2 * kCoarseReach + 1;
-inline constexpr int kCoarseStretches = 16;  // of rows
+inline constexpr int kCoarseStretches = 16;  // stretches of rows
 
 // The light at each offset from a trace: the median of the mean over usable pixels of each stretch (0 if
 // there are none).

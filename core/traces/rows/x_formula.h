@@ -23,7 +23,7 @@ struct XSums {
   }
   SPEXD_HOST_DEVICE bool IsMeasured(int block_rows) const {
     constexpr double kMinSignal = 25;        // least sum w (g^2 - var g): an error below 0.2 pixels
-    constexpr double kMinSignalPart = 0.25;  // of sum w g^2; below, noise dominates the flux
+    constexpr double kMinSignalPart = 0.25;  // least part of sum w g^2; below, noise dominates the flux
     constexpr int kMinRowsPart = 4;          // a block needs one in so many of its rows
     return signal > kMinSignal && signal > kMinSignalPart * noise && count >= block_rows / kMinRowsPart;
   }

@@ -20,7 +20,7 @@ struct ReferenceSpectrum {
 };
 
 inline constexpr int kMaxReferenceSamples = 10000000;
-// Of a reference's text, as programs and servers read it: 30 times that of the pipeline's largest.
+// The largest text of a reference that programs and servers read: 30 times the pipeline's largest.
 inline constexpr int64_t kMaxReferenceBytes = int64_t{64} << 20;
 
 // Parses text with two columns, wavelength and flux, such as the pipeline's spec-sky.dat and
@@ -29,7 +29,7 @@ inline constexpr int64_t kMaxReferenceBytes = int64_t{64} << 20;
 // for what is not a finite number, wavelengths that do not increase, or fewer than two samples.
 absl::StatusOr<ReferenceSpectrum> ParseReferenceSpectrum(const std::string& name, absl::string_view text);
 
-// Of ReferenceLight::Smooth.
+// ReferenceLight::Smooth's Gaussian, and how far it reaches.
 inline constexpr double kSmoothWidth = 0.7;  // Angstrom, standard deviation of the line spread
 inline constexpr double kSmoothReach = 4;    // standard deviations
 

@@ -24,6 +24,16 @@ double ErrorAt(const std::vector<SeriesTerm>& terms, const std::vector<double>& 
 
 }  // namespace
 
+ShiftSeries AddSeries(const ShiftSeries& a, const ShiftSeries& b) {
+  ShiftSeries sum({std::max(a.shape(0), b.shape(0)), std::max(a.shape(1), b.shape(1))});
+  for (const ShiftSeries* series : {&a, &b}) {
+    for (int64_t k = 0; k < series->shape(0); ++k) {
+      for (int64_t l = 0; l < series->shape(1); ++l) sum(k, l) += (*series)(k, l);
+    }
+  }
+  return sum;
+}
+
 void ShiftMeasurements::Resize(size_t count) {
   for (std::vector<double>* values : {&value, &info, &u, &t}) values->assign(count, 0);
 }

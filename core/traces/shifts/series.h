@@ -12,6 +12,9 @@
 
 namespace spexd {
 
+// The sum of two series, of the larger degrees of both.
+ShiftSeries AddSeries(const ShiftSeries& a, const ShiftSeries& b);
+
 // Measured shifts, each at a position (u, t). All vectors have one size.
 struct ShiftMeasurements {
   std::vector<double> value;  // pixels

@@ -29,14 +29,6 @@ SPEXD_HOST_DEVICE inline void SeriesBasis(const SeriesTerm* terms, int count, do
   for (int k = 0; k < count; ++k) out[k] = over_u[terms[k].a] * over_t[terms[k].b];
 }
 
-// What a series adds to coefficient b of a fibre's trace, given L_a of its u: sum_a c(a, b) L_a(u).
-SPEXD_HOST_DEVICE inline double ShiftOfCoefficient(const double* series, int rows, int columns, int b,
-                                                   const double* basis) {
-  double shift = 0;
-  for (int a = 0; a < rows; ++a) shift += series[a * columns + b] * basis[a];
-  return shift;
-}
-
 // The floor with which outliers are judged: never nearly 0, or good measurements of bright light would be.
 SPEXD_HOST_DEVICE inline double JudgedFloor(double floor, double first_floor) {
   return floor < 0.25 * first_floor ? 0.25 * first_floor : floor;
@@ -46,7 +38,7 @@ SPEXD_HOST_DEVICE inline double OutlierLimit(double block_clip, double median) {
   const double spread = median / kMedianChi2;
   return block_clip * block_clip * (spread > 1 ? spread : 1);
 }
-// With this floor squared, a measurement would be at the median of chi-squared.
+// The floor squared with which a measurement would be at the median of chi-squared.
 SPEXD_HOST_DEVICE inline double FloorSquared(double residual2, double variance) {
   return residual2 / kMedianChi2 - variance;
 }

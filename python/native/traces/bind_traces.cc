@@ -31,20 +31,14 @@ nb::object ArrayOrNone(const Array<double, 2>& values) {
   return values.empty() ? nb::none() : nb::cast(Given(Array<double, 2>(values)));
 }
 
-absl::StatusOr<ShiftStatus> ParseStatus(const std::string& name) {
-  for (const ShiftStatus status : {ShiftStatus::kNone, ShiftStatus::kOk, ShiftStatus::kWeak,
-                                   ShiftStatus::kRelative, ShiftStatus::kRefused}) {
-    if (name == ShiftStatusName(status)) return status;
-  }
-  return absl::InvalidArgumentError(absl::StrFormat("there is no status \"%s\" of trace shifts", name));
-}
-
 void BindAxis(nb::module_& module) {
   nb::class_<AxisShifts>(module, "AxisShifts")
       .def(nb::init<>())
       .def_prop_rw(
           "status", [](const AxisShifts& axis) { return ShiftStatusName(axis.status); },
-          [](AxisShifts& axis, const std::string& name) { axis.status = ValueOrRaise(ParseStatus(name)); })
+          [](AxisShifts& axis, const std::string& name) {
+            axis.status = ValueOrRaise(ParseShiftStatus(name));
+          })
       .def_prop_rw(
           "series", [](const AxisShifts& axis) { return ArrayOrNone(axis.series); },
           [](AxisShifts& axis, const Coefficients& series) { axis.series = CopyOf<double, 2>(series); })

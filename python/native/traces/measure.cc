@@ -9,13 +9,13 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "core/job/job_traces.h"
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 
 namespace spexd::python {
 namespace {
 
 absl::StatusOr<TraceReport> Measure(const Job& job, const Workers& workers) {
-  SPEXD_ASSIGN_OR_RETURN(const JobSources sources, OpenSources(job, workers.stop));
+  SPEXD_ASSIGN_OR_RETURN(const JobSources sources, OpenJobSources(job.files, workers.threads, workers.stop));
   return MeasureFrameTraces(sources, job.spec, workers);
 }
 

@@ -11,7 +11,8 @@
 namespace spexd::python {
 
 // Measures what the job's trace_shifts, trace_degrees and trace_reference ask for, over all fibres of its
-// PSF, by `threads` threads. Errors as OpenSources, PlanJob and MeasureTraces, and InvalidArgument for "off".
+// PSF, by `threads` threads. Errors as OpenJobSources, PlanJob and MeasureTraces, and InvalidArgument for
+// "off".
 absl::StatusOr<TraceReport> MeasureJobTraces(const Job& job, int threads, const std::stop_token& stop);
 
 // The PSF, by the same name, with traces moved by series of shifts in pixels; an empty one moves nothing. It

@@ -57,7 +57,7 @@ class AxisShifts:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TraceShifts:
-    """By how much the traces of a frame are displaced from those of its PSF, as measured in the frame itself; see
+    """The displacement of a frame's traces from those of its PSF, as measured in the frame itself; see
     docs/trace-shifts.md."""
 
     #: along CCD rows, across the spectra: columns (XTRACE)

@@ -171,7 +171,7 @@ absl::Status JobsFolder::Publish(const std::string& id) const {
   SPEXD_RETURN_IF_ERROR(Rename(NewPath(id), published));
   absl::Status status = SyncFolder(path_ + "/jobs");
   if (!status.ok()) {
-    // In one step: what a crash leaves in jobs/ is whole or nothing.
+    // A renamed folder is gone in one step: what a crash leaves in jobs/ is whole or nothing.
     Rename(published, NewPath(id)).IgnoreError();
     SyncFolder(path_ + "/jobs").IgnoreError();
   }

@@ -175,11 +175,11 @@ TEST_F(SpexTraces, RefuseFlagsThatDoNotFitBeforeTheWork) {
     std::vector<std::string> arguments;
     std::string message;
   } cases[] = {
-      {Extract(out, {"--trace-reference", Sky()}), "--trace-reference: no trace shifts are measured; add "},
+      {Extract(out, {"--trace-reference", Sky()}), "trace_reference is given, but trace_shifts is off"},
+      {Extract(out, {"--trace-degrees", "1,1,1,1"}), "trace_degrees is given, but trace_shifts is off"},
       {Extract(out, {"--psf-out", Out("psf.fits")}),
        "--psf-out: no trace shifts are measured; add --trace-shifts"},
-      {Extract(out, {"--trace-required"}),
-       "--trace-required: no trace shifts are measured; add --trace-shifts"},
+      {Extract(out, {"--trace-required"}), "trace_required is given, but trace_shifts is off"},
       {Extract(out, {"--trace-shifts", "y"}), "must be off, auto, x, xy"},
       {Extract(out, {"--trace-shifts", "x", "--trace-degrees", "6,0,0,0"}), "trace_degrees"},
       {Extract(out, AgainstSky({"--psf-out", Psf()})), Psf() + " is the file that --psf reads"},
@@ -194,7 +194,7 @@ TEST_F(SpexTraces, RefuseFlagsThatDoNotFitBeforeTheWork) {
       {Extract(out, {"--trace-shifts", "xy", "--trace-reference", "sha256:00"}), "only a server (--server)"},
       {Extract(out, {"--trace-shifts", "xy", "--trace-reference", Psf()}), Psf() + ", line 1"},
       {Extract(out, {"--trace-shifts", "xy", "--trace-reference", Out("no.dat")}), Out("no.dat")},
-      {{"submit", "-i", Input(), "-p", Psf(), "--trace-required"}, "add --trace-shifts"},
+      {{"submit", "-i", Input(), "-p", Psf(), "--trace-required"}, "set trace_shifts to auto, x or xy"},
       {{"extract", "-i", Input(), "-p", Psf(), "--output-dir", folder_.path(), "--trace-shifts", "x",
         "--psf-out", Out("p")},
        "--psf-out"},
@@ -262,7 +262,6 @@ TEST_F(TracesOfANight, DoNotMatterToARecordWithoutThem) {
   EXPECT_FALSE(first.contains("trace_shifts"));
   for (const auto& [name, value] : first["made_of"]["settings"].items())
     EXPECT_THAT(name, Not(HasSubstr("trace_")));
-  EXPECT_EQ(Run({"--trace-degrees", "1,1,1,1"})["state"], "skipped");
   EXPECT_EQ(Run({"--trace-shifts", "x"})["state"], "written");
 }
 

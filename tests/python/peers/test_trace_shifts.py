@@ -129,7 +129,7 @@ def test_shifts_in_x_are_five_times_closer_to_the_truth_than_desispecs(desispec_
     sky = ["--spectrum", shifted / "sky.dat"]
     own_errors, own_times = [], []
     for degrees in OF_DESISPEC:
-        # In y it measures differences between fibres alone: the mean of all is not to be compared.
+        # It measures differences between fibres alone in y: the mean of all is not to be compared.
         errors, seconds = measure(desispec_script.main, shifted, degrees)
         own_errors.append([rms(errors[0]), rms(errors[1] - np.mean(errors[1]))])
         own_times.append(seconds)

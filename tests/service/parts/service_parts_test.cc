@@ -1013,8 +1013,12 @@ TEST(Log, WritesReadableLinesWhereAsked) {
   std::ostringstream out;
   {
     Logger log(LogLevel::kInfo, MakeStreamSink(&out), Logger::kMaxQueuedBytes, LogFormat::kText);
-    log.Warning("job_ended", {{"job", "17"}, {"seconds", 0.5}, {"tls", false}, {"message", "a \"new\" line"},
-                              {"odd", "\x1b[2J\n"}, {"none", ""}});
+    log.Warning("job_ended", {{"job", "17"},
+                              {"seconds", 0.5},
+                              {"tls", false},
+                              {"message", "a \"new\" line"},
+                              {"odd", "\x1b[2J\n"},
+                              {"none", ""}});
   }
   const std::string text = out.str();
   EXPECT_THAT(text, ::testing::EndsWith("Z warning job_ended job=17 seconds=0.5 tls=false "
@@ -1181,14 +1185,21 @@ TEST(Convert, BringsEveryOptionThroughAHeader) {
   EXPECT_EQ(*ToJobSpec(header), spec);
 }
 
-TEST(Convert, RefusesAReferenceOfAJobThatMeasuresNoTraceShifts) {
-  v1::JobHeader header;
-  header.mutable_trace_reference()->set_path("/sky.dat");
-  EXPECT_THAT(ToJobSpec(header).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("trace_reference is given, but trace_shifts is off; set trace_shifts")));
-  header.set_trace_shifts(v1::TRACE_AXES_AUTO);
-  EXPECT_TRUE(ToJobSpec(header).ok());
+TEST(Convert, RefusesOptionsOfTraceShiftsInAJobThatMeasuresNone) {
+  const std::pair<const char*, std::function<void(v1::JobHeader*)>> fields[] = {
+      {"trace_reference", [](auto* h) { h->mutable_trace_reference()->set_path("/sky.dat"); }},
+      {"trace_required", [](auto* h) { h->set_trace_required(true); }},
+      {"trace_degrees", [](auto* h) { h->mutable_trace_degrees()->set_x_fibre(1); }}};
+  for (const auto& [field, set] : fields) {
+    v1::JobHeader header;
+    set(&header);
+    EXPECT_THAT(
+        ToJobSpec(header).status(),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr(absl::StrCat(field, " is given, but trace_shifts is off; set trace_shifts"))));
+    header.set_trace_shifts(v1::TRACE_AXES_AUTO);
+    EXPECT_TRUE(ToJobSpec(header).ok());
+  }
 }
 
 TEST(Convert, HasAnOptionForEveryFieldOfAHeaderThatIsNoInputAndNoProduct) {

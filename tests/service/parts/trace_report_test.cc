@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/support/matchers.h"
+#include "tests/traces/same_report.h"
 
 namespace spexd::testing {
 namespace {
@@ -49,31 +50,6 @@ v1::TraceShifts MessageOf(const TraceReport& report) {
   v1::TraceShifts received;
   EXPECT_TRUE(received.ParseFromString(message.SerializeAsString()));
   return received;
-}
-
-void ExpectSame(const AxisShifts& a, const AxisShifts& b) {
-  EXPECT_EQ(a.status, b.status);
-  EXPECT_EQ(a.series, b.series);
-  EXPECT_EQ(a.covariance, b.covariance);
-  EXPECT_EQ(a.corner_error, b.corner_error);
-  EXPECT_EQ(a.mean, b.mean);
-  EXPECT_EQ(a.min, b.min);
-  EXPECT_EQ(a.max, b.max);
-  EXPECT_EQ(a.used, b.used);
-  EXPECT_EQ(a.clipped, b.clipped);
-}
-
-void ExpectSame(const TraceReport& a, const TraceReport& b) {
-  ExpectSame(a.shifts.x, b.shifts.x);
-  ExpectSame(a.shifts.y, b.shifts.y);
-  EXPECT_EQ(a.shifts.reason, b.shifts.reason);
-  EXPECT_EQ(a.shifts.passes, b.shifts.passes);
-  EXPECT_EQ(a.shifts.lines, b.shifts.lines);
-  EXPECT_EQ(a.moved, b.moved);
-  EXPECT_EQ(a.reference, b.reference);
-  EXPECT_EQ(a.wave_min, b.wave_min);
-  EXPECT_EQ(a.wave_max, b.wave_max);
-  EXPECT_EQ(a.u, b.u);
 }
 
 TEST(TraceReportMessage, BringsEveryNumberThroughToTheBit) {

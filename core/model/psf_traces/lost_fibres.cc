@@ -1,4 +1,4 @@
-#include "core/traces/shifts/lost_fibres.h"
+#include "core/model/psf_traces/lost_fibres.h"
 
 #include <algorithm>
 #include <cmath>

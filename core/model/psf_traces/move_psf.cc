@@ -1,10 +1,9 @@
-#include "core/traces/shifts/move.h"
+#include "core/model/psf_traces/move_psf.h"
 
 #include <algorithm>
 
+#include "core/model/psf_traces/lost_fibres.h"
 #include "core/model/traces/legendre.h"
-#include "core/traces/shifts/lost_fibres.h"
-#include "core/traces/shifts/series_formula.h"
 
 namespace spexd {
 
@@ -49,16 +48,6 @@ Psf MovePsf(const Psf& psf, const ShiftSeries& x, const ShiftSeries& y) {
 
 Psf MovePsf(const Psf& psf, const TraceShifts& shifts) {
   return MovePsf(psf, shifts.x.series, shifts.y.series);
-}
-
-ShiftSeries AddSeries(const ShiftSeries& a, const ShiftSeries& b) {
-  ShiftSeries sum({std::max(a.shape(0), b.shape(0)), std::max(a.shape(1), b.shape(1))});
-  for (const ShiftSeries* series : {&a, &b}) {
-    for (int64_t k = 0; k < series->shape(0); ++k) {
-      for (int64_t l = 0; l < series->shape(1); ++l) sum(k, l) += (*series)(k, l);
-    }
-  }
-  return sum;
 }
 
 }  // namespace spexd

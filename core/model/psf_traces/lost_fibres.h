@@ -1,6 +1,6 @@
 // Fibres of which a PSF tells nothing.
-#ifndef SPEXD_CORE_TRACES_SHIFTS_LOST_FIBRES_H_
-#define SPEXD_CORE_TRACES_SHIFTS_LOST_FIBRES_H_
+#ifndef SPEXD_CORE_MODEL_PSF_TRACES_LOST_FIBRES_H_
+#define SPEXD_CORE_MODEL_PSF_TRACES_LOST_FIBRES_H_
 
 #include <vector>
 
@@ -22,4 +22,4 @@ void PlaceLostFibres(const std::vector<bool>& lost, LegendreTable* table);
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_TRACES_SHIFTS_LOST_FIBRES_H_
+#endif  // SPEXD_CORE_MODEL_PSF_TRACES_LOST_FIBRES_H_

@@ -1,6 +1,6 @@
 // Moving a PSF by trace shifts.
-#ifndef SPEXD_CORE_TRACES_SHIFTS_MOVE_H_
-#define SPEXD_CORE_TRACES_SHIFTS_MOVE_H_
+#ifndef SPEXD_CORE_MODEL_PSF_TRACES_MOVE_PSF_H_
+#define SPEXD_CORE_MODEL_PSF_TRACES_MOVE_PSF_H_
 
 #include <vector>
 
@@ -13,8 +13,9 @@ namespace spexd {
 std::vector<double> FibrePositions(const Psf& psf);
 
 // The PSF with shifted traces. It is exact: coefficient b of fibre i gains sum_a c(a, b) L_a(u_i), with u of
-// `psf` itself; lost fibres (core/traces/shifts/lost_fibres.h) stay in the middle between their neighbours.
-// Everything else is copied but content_hash, which becomes "". REQUIRES: XTRACE and YTRACE have one domain.
+// `psf` itself; lost fibres (core/model/psf_traces/lost_fibres.h) stay in the middle between their
+// neighbours. Everything else is copied but content_hash, which becomes "". REQUIRES: XTRACE and YTRACE have
+// one domain.
 Psf MovePsf(const Psf& psf, const ShiftSeries& x, const ShiftSeries& y);
 Psf MovePsf(const Psf& psf, const TraceShifts& shifts);
 
@@ -22,9 +23,6 @@ Psf MovePsf(const Psf& psf, const TraceShifts& shifts);
 LegendreTable MovedTraces(const LegendreTable& traces, const std::vector<double>& positions,
                           const ShiftSeries& series);
 
-// The sum of two series, of the larger degrees of both.
-ShiftSeries AddSeries(const ShiftSeries& a, const ShiftSeries& b);
-
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_TRACES_SHIFTS_MOVE_H_
+#endif  // SPEXD_CORE_MODEL_PSF_TRACES_MOVE_PSF_H_
