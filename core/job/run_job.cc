@@ -208,6 +208,7 @@ absl::Status JobRun::MoveTraces() {
   EndStage("traces", measured.seconds);
   TraceReport report = ReportTraces(*psf_, std::move(measured.shifts), *plan_,
                                     trace_reference_ != nullptr ? trace_reference_name_ : "");
+  host_->OnTraces(report.shifts);
   if (const std::string refused = RefusedTraces(report.shifts); plan_->trace_required && !refused.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(origin.input_image, " with PSF ", origin.input_psf, ": ", refused,

@@ -90,6 +90,8 @@ class JobHost {
                                                                      const JobPlan& plan,
                                                                      const std::stop_token& stop) = 0;
 
+  // Shifts were measured, of all fibres of the PSF. A refusal may end the job after that.
+  virtual void OnTraces(const TraceShifts& shifts) {}
   // Before the first bundle.
   virtual void OnPlan(std::shared_ptr<const JobPlan> plan, int rows, int columns) {}
   // Whether spectra shall also stay on the engine's device, where it has one with room for them. Asked before

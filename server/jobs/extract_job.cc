@@ -215,7 +215,6 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> ExtractJob::Prepare(Engine* e
 }
 
 void ExtractJob::OnPlan(std::shared_ptr<const JobPlan> plan, int rows, int columns) {
-  if (plan->origin.traces.has_value()) parts_.metrics->ObserveTraceShifts(plan->origin.traces->shifts);
   const int64_t product_bytes = products_.any() ? products_.MessageBytes(*plan) : 0;
   mailbox_->Push(FrameInfoEvent{CutFrameInfo(*plan, rows, columns), plan->bundles,
                                 ResultBytes(*plan, rows, columns) + product_bytes});

@@ -57,6 +57,7 @@ class ExtractJob : private JobHost {
                                                              const std::shared_ptr<const Psf>& psf,
                                                              const JobPlan& plan,
                                                              const std::stop_token& stop) override;
+  void OnTraces(const TraceShifts& shifts) override { parts_.metrics->ObserveTraceShifts(shifts); }
   void OnPlan(std::shared_ptr<const JobPlan> plan, int rows, int columns) override;
   bool KeepOnDevice(const JobPlan& plan) override { return products_.TakesDevice(); }
   absl::Status OnBundle(std::shared_ptr<const BundleSpectra> bundle, const JobPlan& plan, int done) override;

@@ -255,6 +255,7 @@ TEST_F(TracesTest, ThatAreRefusedAreReportedAndFailTheJobOnlyIfTheyAreRequired) 
     EXPECT_THAT(required.status, StatusIs(StatusCode::FAILED_PRECONDITION, HasSubstr("no light")));
     EXPECT_TRUE(required.parts().empty());
   }
+  EXPECT_EQ(Metric("spexd_trace_shifts_total{axis=\"x\",status=\"refused\"}"), 3);
 }
 
 TEST_F(TracesTest, WithABadReferenceAreRefusedWithItsFieldFileAndLine) {
