@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
+#include "core/extract/copy_image.h"
 #include "core/fits/readers.h"
 #include "core/model/psf_traces/move_psf.h"
 #include "core/traces/measure.h"

@@ -9,6 +9,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/parallel.h"
+#include "core/extract/copy_image.h"
 #include "core/fits/readers.h"
 #include "core/model/psf_traces/move_psf.h"
 

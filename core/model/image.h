@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "absl/status/statusor.h"
 #include "core/base/array.h"
-#include "core/base/threads/parallel.h"
 #include "core/model/mask_rule.h"
 
 namespace spexd {
@@ -55,11 +53,6 @@ inline Pixel LoadPixel(const ImagePlanes& planes, size_t index) {
   const int32_t mask = planes.mask != nullptr ? LoadUnaligned<int32_t>(planes.mask, index) : 0;
   return IsUsable(pixel.value, pixel.ivar, mask) ? pixel : Pixel();
 }
-
-// The image after the mask rule. Cancelled if a stop is requested.
-absl::StatusOr<Image> CopyImage(const ImagePlanes& planes, const Workers& workers);
-
-inline constexpr int64_t kDecodedBytesPerPixel = 8;
 
 }  // namespace spexd
 

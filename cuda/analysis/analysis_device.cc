@@ -1,9 +1,9 @@
 #include "cuda/analysis/analysis_device.h"
 
 #include "core/base/status_macros.h"
+#include "cuda/memory/on_device.h"
 #include "cuda/runtime/devices/device_choice.h"
 #include "cuda/runtime/devices/find_devices.h"
-#include "cuda/runtime/memory/on_device.h"
 
 namespace spexd::cuda {
 

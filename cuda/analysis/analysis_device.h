@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "core/base/threads/mutex.h"
 #include "cuda/analysis/gemm.h"
-#include "cuda/runtime/memory/cuda_status.h"
-#include "cuda/runtime/memory/device_memory.h"
-#include "cuda/runtime/memory/handles.h"
-#include "cuda/runtime/memory/pinned_pool.h"
+#include "cuda/memory/cuda_status.h"
+#include "cuda/memory/device_memory.h"
+#include "cuda/memory/handles.h"
+#include "cuda/memory/pinned_pool.h"
 
 namespace spexd::cuda {
 

@@ -2,7 +2,7 @@
 #ifndef SPEXD_CUDA_ANALYSIS_STREAM_TIMER_H_
 #define SPEXD_CUDA_ANALYSIS_STREAM_TIMER_H_
 
-#include "cuda/runtime/memory/handles.h"
+#include "cuda/memory/handles.h"
 
 namespace spexd::cuda {
 

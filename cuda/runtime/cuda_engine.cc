@@ -23,11 +23,11 @@
 #include "core/extract/rounding.h"
 #include "core/plan/bundle_plan.h"
 #include "core/traces/stages.h"
+#include "cuda/memory/copy_threads.h"
 #include "cuda/plan/coded_block.h"
 #include "cuda/runtime/cuda_estimate.h"
 #include "cuda/runtime/device_worker.h"
 #include "cuda/runtime/devices/find_devices.h"
-#include "cuda/runtime/memory/copy_threads.h"
 
 namespace spexd::cuda {
 namespace {

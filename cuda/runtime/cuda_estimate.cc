@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/extract/cost_model.h"
+#include "cuda/memory/block_allocator.h"
 #include "cuda/plan/psf_shape.h"
 #include "cuda/runtime/device_worker.h"
-#include "cuda/runtime/memory/block_allocator.h"
 #include "cuda/runtime/pipeline.h"
 
 namespace spexd::cuda {

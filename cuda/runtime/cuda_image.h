@@ -6,9 +6,9 @@
 
 #include "core/extract/engine.h"
 #include "core/model/coded_image.h"
+#include "cuda/memory/device_memory.h"
+#include "cuda/memory/pinned_pool.h"
 #include "cuda/plan/coded_block.h"
-#include "cuda/runtime/memory/device_memory.h"
-#include "cuda/runtime/memory/pinned_pool.h"
 
 namespace spexd::cuda {
 

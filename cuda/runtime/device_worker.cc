@@ -8,8 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "cuda/kernels/common/checked.h"
+#include "cuda/memory/block_allocator.h"
 #include "cuda/plan/coded_block.h"
-#include "cuda/runtime/memory/block_allocator.h"
 
 namespace spexd::cuda {
 

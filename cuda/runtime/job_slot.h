@@ -8,7 +8,7 @@
 #include "core/extract/engine.h"
 #include "core/extract/stage.h"
 #include "cuda/kernels/common/first_error.h"
-#include "cuda/runtime/memory/handles.h"
+#include "cuda/memory/handles.h"
 #include "cuda/runtime/pipeline.h"
 
 namespace spexd::cuda {

@@ -7,9 +7,9 @@
 
 #include "core/extract/engine.h"
 #include "core/plan/grid_plan.h"
+#include "cuda/memory/pinned_pool.h"
 #include "cuda/plan/extract_plan.h"
 #include "cuda/plan/psf_shape.h"
-#include "cuda/runtime/memory/pinned_pool.h"
 #include "cuda/runtime/pipeline.h"
 #include "cuda/runtime/residency.h"
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/runtime/memory/block_allocator.h"
+#include "cuda/memory/block_allocator.h"
 
 namespace spexd::cuda {
 

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "core/model/psf.h"
 #include "core/traces/stages.h"
-#include "cuda/runtime/memory/cuda_status.h"
-#include "cuda/runtime/memory/pinned_pool.h"
+#include "cuda/memory/cuda_status.h"
+#include "cuda/memory/pinned_pool.h"
 #include "cuda/traces/prepared_traces.h"
 #include "cuda/traces/trace_arrays.h"
 

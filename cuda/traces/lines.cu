@@ -37,61 +37,83 @@ __global__ void __launch_bounds__(kThreads) Samples(TraceArrays a, LineArrays li
   lines.sample_centre[at] = static_cast<float>(position.offset);
 }
 
-// A thread: the lower edge of a row of a fibre, which is the upper edge of the row before. The light of a row
-// is the difference of integrals up to its edges, in float64; the last thread has no row.
+// The first row of a line's window in a fibre; false if the line is far from the CCD.
+__device__ bool FindWindow(const TraceArrays& a, const LineArrays& lines, int fibre, int line, int* first) {
+  const double y = EvaluateTrace(lines.y + static_cast<int64_t>(fibre) * lines.y_count, lines.y_count,
+                                 ScaledWave(a.shape, lines.line[line]))
+                       .value;
+  if (!(y > -a.shape.rows && y < 2.0 * a.shape.rows)) return false;
+  *first = static_cast<int>(floor(y + 0.5)) - lines.half;
+  return true;
+}
+
+// A warp: the rows of a line's window in a fibre. A lane: the lower edge of a row, which is the upper edge of
+// the row before. The light of a row is the difference of integrals up to its edges, in float64; the last lane
+// has no row. Windows that overlap write the same values.
 template <int kDegree>
 __global__ void __launch_bounds__(kThreads) LineModel(TraceArrays a, LineArrays lines) {
-  constexpr int kStaged = 256;  // samples
-  __shared__ int first[kStaged];
-  __shared__ float centre[kStaged], inverse_sigma[kStaged], coeff[kDegree + 1][kStaged];
-  __shared__ double integral_above[kThreads], density_above[kThreads];
+  constexpr int kStaged = 128, kWarps = kThreads / kWarp;  // samples; warps of a block
+  struct Staged {
+    int first[kStaged];
+    float centre[kStaged], inverse_sigma[kStaged], coeff[kDegree + 1][kStaged];
+  };
+  __shared__ Staged of_warps[kWarps];
+  Staged& of = of_warps[threadIdx.x / kWarp];
   const TraceShape& shape = a.shape;
-  const int begin_row = blockIdx.x * (kThreads - 1), row = begin_row + threadIdx.x;
-  const int fibre = blockIdx.y, width = shape.spot_rows();
+  const int lane = threadIdx.x % kWarp, index = blockIdx.x * kWarps + threadIdx.x / kWarp;
+  if (index >= shape.fibres * lines.lines) return;
+  const int fibre = index / lines.lines, width = shape.spot_rows();
+  int window = 0;
+  if (!FindWindow(a, lines, fibre, index % lines.lines, &window)) return;
+  const int end_row = min(window + 2 * lines.half + 1, shape.rows);
   const int64_t base = static_cast<int64_t>(fibre) * lines.samples;
   const int* rows = lines.sample_row + base;
-  const int begin = FirstAbove(rows, lines.samples, begin_row - 1 - width);
-  const int end = FirstAbove(rows, lines.samples, begin_row + kThreads - 1);
-  // Sums over samples that reach to the edge from either side, or only from above or from below.
-  double integral = 0, density = 0, above = 0, density_of_above = 0, below = 0, density_of_below = 0;
-  for (int staged = begin; staged < end; staged += kStaged) {
-    const int count = min(kStaged, end - staged);
-    __syncthreads();
-    for (int k = threadIdx.x; k < count; k += kThreads) {
-      const int sample = staged + k;
-      const SpotAlong<kDegree> spot(a, fibre, ScaledWave(shape, lines.wave[sample]));
-      first[k] = rows[sample];
-      centre[k] = lines.sample_centre[base + sample];
-      inverse_sigma[k] = spot.inverse_sigma;
-      const float light = static_cast<float>(lines.light[sample]);
+  for (int begin_row = max(window, 0); begin_row < end_row; begin_row += kWarp - 1) {
+    const int row = begin_row + lane, last = min(begin_row + kWarp - 1, end_row);
+    const int begin = FirstAbove(rows, lines.samples, begin_row - 1 - width);
+    const int end = FirstAbove(rows, lines.samples, last);
+    // Sums over samples that reach to the edge from either side, or only from above or from below.
+    double integral = 0, density = 0, above = 0, density_of_above = 0, below = 0, density_of_below = 0;
+    for (int staged = begin; staged < end; staged += kStaged) {
+      const int count = min(kStaged, end - staged);
+      __syncwarp();
+      for (int k = lane; k < count; k += kWarp) {
+        const int sample = staged + k;
+        const SpotAlong<kDegree> spot(a, fibre, ScaledWave(shape, lines.wave[sample]));
+        of.first[k] = rows[sample];
+        of.centre[k] = lines.sample_centre[base + sample];
+        of.inverse_sigma[k] = spot.inverse_sigma;
+        const float light = static_cast<float>(lines.light[sample]);
 #pragma unroll
-      for (int b = 0; b <= kDegree; ++b) coeff[b][k] = light * spot.coeff[b];
-    }
-    __syncthreads();
-    for (int k = FirstAbove(first, count, row - 1 - width); k < count && first[k] <= row; ++k) {
-      const int edge = row - first[k];
-      const traces::ProfileEdge at = traces::ProfileAt<kDegree>(
-          EdgeOf(edge, shape.half_y, centre[k], inverse_sigma[k]), &coeff[0][k], kStaged);
-      const double of_density = at.density * inverse_sigma[k];
-      if (edge == 0) {
-        above += at.integral;
-        density_of_above += of_density;
-      } else if (edge == width) {
-        below += at.integral;
-        density_of_below += of_density;
-      } else {
-        integral += at.integral;
-        density += of_density;
+        for (int b = 0; b <= kDegree; ++b) of.coeff[b][k] = light * spot.coeff[b];
+      }
+      __syncwarp();
+      if (row > end_row) continue;
+      for (int k = FirstAbove(of.first, count, row - 1 - width); k < count && of.first[k] <= row; ++k) {
+        const int edge = row - of.first[k];
+        const traces::ProfileEdge at = traces::ProfileAt<kDegree>(
+            EdgeOf(edge, shape.half_y, of.centre[k], of.inverse_sigma[k]), &of.coeff[0][k], kStaged);
+        const double of_density = at.density * of.inverse_sigma[k];
+        if (edge == 0) {
+          above += at.integral;
+          density_of_above += of_density;
+        } else if (edge == width) {
+          below += at.integral;
+          density_of_below += of_density;
+        } else {
+          integral += at.integral;
+          density += of_density;
+        }
       }
     }
+    const int next = min(lane + 1, kWarp - 1);
+    const double integral_above = __shfl_sync(kAllLanes, integral + below, next);
+    const double density_above = __shfl_sync(kAllLanes, density + density_of_below, next);
+    if (lane == kWarp - 1 || row >= end_row) continue;
+    const int64_t to = static_cast<int64_t>(fibre) * shape.rows + row;
+    lines.model[to] = static_cast<float>(integral_above - (integral + above));
+    lines.slope[to] = static_cast<float>((density + density_of_above) - density_above);
   }
-  integral_above[threadIdx.x] = integral + below;
-  density_above[threadIdx.x] = density + density_of_below;
-  __syncthreads();
-  if (threadIdx.x == kThreads - 1 || row >= shape.rows) return;
-  const int64_t to = static_cast<int64_t>(fibre) * shape.rows + row;
-  lines.model[to] = static_cast<float>(integral_above[threadIdx.x + 1] - (integral + above));
-  lines.slope[to] = static_cast<float>((density + density_of_above) - density_above[threadIdx.x + 1]);
 }
 
 struct LoadWindow {
@@ -112,11 +134,8 @@ __global__ void __launch_bounds__(kThreads) LineFits(TraceArrays a, LineArrays l
   const int index = (blockIdx.x * kThreads + threadIdx.x) / kLineLanes;
   const bool there = index < a.shape.fibres * lines.lines;
   const int fibre = there ? index / lines.lines : 0;
-  const double y = EvaluateTrace(lines.y + static_cast<int64_t>(fibre) * lines.y_count, lines.y_count,
-                                 ScaledWave(a.shape, lines.line[index % lines.lines]))
-                       .value;
-  const bool near = there && y > -a.shape.rows && y < 2.0 * a.shape.rows;
-  const int first = near ? static_cast<int>(floor(y + 0.5)) - lines.half : 0;
+  int first = 0;
+  const bool near = there && FindWindow(a, lines, fibre, index % lines.lines, &first);
   const LoadWindow load = {a, lines, static_cast<int64_t>(fibre) * a.shape.rows, first};
   const traces::LineFit found = FitLinesOf(near ? 2 * lines.half + 1 : 0, load).fit;
   if (!there || threadIdx.x % kLineLanes != 0) return;
@@ -249,8 +268,8 @@ cudaError_t MeasureLines(const TraceArrays& arrays, const LineArrays& lines, con
     return FirstError(
         {Launch(MoveTrial, dim3(shape.fibres), kWarp, 0, stream, arrays, lines, trial),
          Launch(Samples, dim3(Blocks(lines.samples), shape.fibres), kThreads, 0, stream, arrays, lines),
-         Launch(LineModel<kDegree>, dim3((shape.rows + kThreads - 2) / (kThreads - 1), shape.fibres),
-                kThreads, 0, stream, arrays, lines),
+         Launch(LineModel<kDegree>, dim3(Blocks(int64_t{shape.fibres} * lines.lines * kWarp)), kThreads, 0,
+                stream, arrays, lines),
          Launch(LineFits, dim3(Blocks(int64_t{shape.fibres} * lines.lines * kLineLanes)), kThreads, 0, stream,
                 arrays, lines),
          cudaMemsetAsync(lines.seen, 0, sizeof(int), stream),

@@ -7,7 +7,7 @@
 #include "core/base/status_macros.h"
 #include "core/model/psf_traces/move_psf.h"
 #include "cuda/kernels/common/first_error.h"
-#include "cuda/runtime/memory/copies.h"
+#include "cuda/memory/copies.h"
 
 namespace spexd::cuda {
 namespace {

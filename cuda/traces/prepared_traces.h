@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "core/model/psf.h"
-#include "cuda/runtime/memory/cuda_status.h"
-#include "cuda/runtime/memory/pinned_pool.h"
+#include "cuda/memory/cuda_status.h"
+#include "cuda/memory/pinned_pool.h"
 #include "cuda/traces/trace_arrays.h"
 
 namespace spexd::cuda {

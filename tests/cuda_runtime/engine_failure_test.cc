@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cuda/kernels/common/side_streams.h"
-#include "cuda/runtime/memory/cuda_status.h"
+#include "cuda/memory/cuda_status.h"
 #include "tests/cuda_runtime/engine_fixture.h"
 #include "tests/support/matchers.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/memory/block_allocator.h"
 #include "cuda/runtime/cuda_engine.h"
-#include "cuda/runtime/memory/block_allocator.h"
 #include "cuda/runtime/pipeline.h"
 #include "gtest/gtest.h"
 #include "tests/cuda_runtime/fake_cuda.h"

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/memory/copy_threads.h"
+#include "cuda/memory/pinned_pool.h"
 #include "cuda/runtime/devices/device_choice.h"
-#include "cuda/runtime/memory/copy_threads.h"
-#include "cuda/runtime/memory/pinned_pool.h"
 #include "tests/support/matchers.h"
 
 namespace spexd::cuda {

@@ -1,7 +1,7 @@
 // Which operations of the fake runtime are told to be out of order.
 #include "tests/cuda_runtime/stream_order.h"
 
-#include "cuda/runtime/memory/handles.h"
+#include "cuda/memory/handles.h"
 #include "tests/cuda_runtime/fake_cuda.h"
 #include "tests/support/matchers.h"
 

@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "core/model/image.h"
-#include "cuda/runtime/memory/device_memory.h"
-#include "cuda/runtime/memory/handles.h"
-#include "cuda/runtime/memory/pinned_pool.h"
+#include "cuda/memory/device_memory.h"
+#include "cuda/memory/handles.h"
+#include "cuda/memory/pinned_pool.h"
 #include "cuda/traces/measure.h"
 
 namespace spexd::testing {

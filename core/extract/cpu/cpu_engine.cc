@@ -18,6 +18,7 @@
 #include "core/base/threads/guard.h"
 #include "core/base/threads/mutex.h"
 #include "core/extract/bundle_trim.h"
+#include "core/extract/copy_image.h"
 #include "core/extract/correction.h"
 #include "core/extract/cpu/bundle_solver.h"
 #include "core/extract/cpu/cpu_estimate.h"

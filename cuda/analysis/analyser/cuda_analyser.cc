@@ -8,7 +8,7 @@
 #include "cuda/analysis/lines/line_finder.h"
 #include "cuda/analysis/sky/sky_on_device.h"
 #include "cuda/analysis/velocity/velocities.h"
-#include "cuda/runtime/memory/on_device.h"
+#include "cuda/memory/on_device.h"
 
 namespace spexd::cuda {
 namespace {

@@ -9,8 +9,8 @@
 #include "cuda/analysis/sky/sky_rounds.h"
 #include "cuda/analysis/stream_timer.h"
 #include "cuda/kernels/common/first_error.h"
-#include "cuda/runtime/memory/copies.h"
-#include "cuda/runtime/memory/on_device.h"
+#include "cuda/memory/copies.h"
+#include "cuda/memory/on_device.h"
 
 namespace spexd::cuda {
 namespace {

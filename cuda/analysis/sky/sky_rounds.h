@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "core/analysis/sky/sky.h"
 #include "cuda/analysis/sky/sky.h"
-#include "cuda/runtime/memory/cuda_status.h"
+#include "cuda/memory/cuda_status.h"
 
 namespace spexd::cuda {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cuda/runtime/memory/cuda_status.h"
+#include "cuda/memory/cuda_status.h"
 
 namespace spexd::cuda {
 

@@ -5,8 +5,8 @@
 
 #include "core/products/inputs/fiberflat.h"
 #include "cuda/analysis/analyser/cuda_analyser.h"
-#include "cuda/runtime/memory/device_frame.h"
-#include "cuda/runtime/memory/device_memory.h"
+#include "cuda/memory/device_frame.h"
+#include "cuda/memory/device_memory.h"
 #include "tests/analysis/made_up_frame.h"
 #include "tests/analysis/made_up_stars.h"
 #include "tests/cuda_emulation/products/emulated_frame.h"

@@ -1,7 +1,7 @@
 // Allocates parts of one large block. It handles offsets only and touches no memory, so that it can be tested
 // anywhere.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_BLOCK_ALLOCATOR_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_BLOCK_ALLOCATOR_H_
+#ifndef SPEXD_CUDA_MEMORY_BLOCK_ALLOCATOR_H_
+#define SPEXD_CUDA_MEMORY_BLOCK_ALLOCATOR_H_
 
 #include <cstdint>
 #include <map>
@@ -47,4 +47,4 @@ class BlockAllocator {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_BLOCK_ALLOCATOR_H_
+#endif  // SPEXD_CUDA_MEMORY_BLOCK_ALLOCATOR_H_

@@ -1,6 +1,6 @@
 // Memory of a device beside the engine's arena: taken and given back in blocks, within a limit.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_MEMORY_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_MEMORY_H_
+#ifndef SPEXD_CUDA_MEMORY_DEVICE_MEMORY_H_
+#define SPEXD_CUDA_MEMORY_DEVICE_MEMORY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "cuda/runtime/memory/cuda_status.h"
+#include "cuda/memory/cuda_status.h"
 
 namespace spexd::cuda {
 
@@ -62,4 +62,4 @@ class DeviceMemory {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_MEMORY_H_
+#endif  // SPEXD_CUDA_MEMORY_DEVICE_MEMORY_H_

@@ -1,4 +1,4 @@
-#include "cuda/runtime/memory/device_frame.h"
+#include "cuda/memory/device_frame.h"
 
 #include <cuda_runtime_api.h>
 
@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/model/psf.h"
+#include "cuda/memory/on_device.h"
 #include "cuda/plan/carver.h"
-#include "cuda/runtime/memory/on_device.h"
 
 namespace spexd::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/model/image.h"
+#include "core/extract/copy_image.h"
 
 #include "core/base/status_macros.h"
 

@@ -1,4 +1,4 @@
-#include "cuda/runtime/memory/device_arena.h"
+#include "cuda/memory/device_arena.h"
 
 #include <cuda_runtime_api.h>
 

@@ -1,6 +1,6 @@
 // Makes a device current for a while.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_ON_DEVICE_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_ON_DEVICE_H_
+#ifndef SPEXD_CUDA_MEMORY_ON_DEVICE_H_
+#define SPEXD_CUDA_MEMORY_ON_DEVICE_H_
 
 #include <cuda_runtime_api.h>
 
@@ -27,4 +27,4 @@ class OnDevice {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_ON_DEVICE_H_
+#endif  // SPEXD_CUDA_MEMORY_ON_DEVICE_H_

@@ -1,6 +1,6 @@
 // Threads that help to copy large arrays, because one thread alone does not fill the memory's bandwidth.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_COPY_THREADS_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_COPY_THREADS_H_
+#ifndef SPEXD_CUDA_MEMORY_COPY_THREADS_H_
+#define SPEXD_CUDA_MEMORY_COPY_THREADS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -35,4 +35,4 @@ class CopyThreads {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_COPY_THREADS_H_
+#endif  // SPEXD_CUDA_MEMORY_COPY_THREADS_H_

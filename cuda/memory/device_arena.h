@@ -1,6 +1,6 @@
 // The memory that an engine has on one device. block_allocator.h decides who has which part.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_ARENA_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_ARENA_H_
+#ifndef SPEXD_CUDA_MEMORY_DEVICE_ARENA_H_
+#define SPEXD_CUDA_MEMORY_DEVICE_ARENA_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/threads/mutex.h"
-#include "cuda/runtime/memory/block_allocator.h"
-#include "cuda/runtime/memory/cuda_status.h"
+#include "cuda/memory/block_allocator.h"
+#include "cuda/memory/cuda_status.h"
 
 namespace spexd::cuda {
 
@@ -60,4 +60,4 @@ class DeviceArena {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_ARENA_H_
+#endif  // SPEXD_CUDA_MEMORY_DEVICE_ARENA_H_

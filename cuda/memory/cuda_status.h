@@ -1,6 +1,6 @@
 // CUDA errors as absl::Status that names the device and the operation.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_CUDA_STATUS_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_CUDA_STATUS_H_
+#ifndef SPEXD_CUDA_MEMORY_CUDA_STATUS_H_
+#define SPEXD_CUDA_MEMORY_CUDA_STATUS_H_
 
 #include <cuda_runtime_api.h>
 
@@ -45,4 +45,4 @@ absl::Status NoCuda(cudaError_t error, int driver_version);
     }                                                                           \
   } while (false)
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_CUDA_STATUS_H_
+#endif  // SPEXD_CUDA_MEMORY_CUDA_STATUS_H_

@@ -1,7 +1,7 @@
 // Page-locked host memory, which devices copy from and to at full speed. Page-locking is slow, so buffers are
 // kept and reused: a job whose sizes were seen before locks no new memory.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_PINNED_POOL_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_PINNED_POOL_H_
+#ifndef SPEXD_CUDA_MEMORY_PINNED_POOL_H_
+#define SPEXD_CUDA_MEMORY_PINNED_POOL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -77,4 +77,4 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_PINNED_POOL_H_
+#endif  // SPEXD_CUDA_MEMORY_PINNED_POOL_H_

@@ -1,4 +1,4 @@
-#include "cuda/runtime/memory/cuda_status.h"
+#include "cuda/memory/cuda_status.h"
 
 #include <algorithm>
 #include <array>

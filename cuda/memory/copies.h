@@ -1,6 +1,6 @@
 // Copies of arrays between host and device, asynchronous on a stream.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_COPIES_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_COPIES_H_
+#ifndef SPEXD_CUDA_MEMORY_COPIES_H_
+#define SPEXD_CUDA_MEMORY_COPIES_H_
 
 #include <cuda_runtime_api.h>
 
@@ -33,4 +33,4 @@ cudaError_t CopyDown(const T* from, int64_t count, std::vector<T>* to, cudaStrea
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_COPIES_H_
+#endif  // SPEXD_CUDA_MEMORY_COPIES_H_

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "cuda/runtime/memory/cuda_status.h"
-#include "cuda/runtime/memory/pinned_pool.h"
+#include "cuda/memory/cuda_status.h"
+#include "cuda/memory/pinned_pool.h"
 
 namespace spexd::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "cuda/runtime/memory/block_allocator.h"
+#include "cuda/memory/block_allocator.h"
 
 #include <algorithm>
 #include <iterator>

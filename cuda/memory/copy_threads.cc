@@ -1,4 +1,4 @@
-#include "cuda/runtime/memory/copy_threads.h"
+#include "cuda/memory/copy_threads.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // The device memory of a job's spectra that stay there.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_FRAME_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_FRAME_H_
+#ifndef SPEXD_CUDA_MEMORY_DEVICE_FRAME_H_
+#define SPEXD_CUDA_MEMORY_DEVICE_FRAME_H_
 
 #include <cstdint>
 #include <memory>
@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "core/extract/device_spectra.h"
 #include "core/model/frame.h"
-#include "cuda/runtime/memory/cuda_status.h"
-#include "cuda/runtime/memory/device_memory.h"
+#include "cuda/memory/cuda_status.h"
+#include "cuda/memory/device_memory.h"
 
 namespace spexd::cuda {
 
@@ -36,4 +36,4 @@ class DeviceFrame : public DeviceSpectra {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_DEVICE_FRAME_H_
+#endif  // SPEXD_CUDA_MEMORY_DEVICE_FRAME_H_

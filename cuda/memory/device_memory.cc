@@ -1,4 +1,4 @@
-#include "cuda/runtime/memory/device_memory.h"
+#include "cuda/memory/device_memory.h"
 
 #include <cuda_runtime_api.h>
 
@@ -7,9 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/mutex.h"
-#include "cuda/runtime/memory/block_allocator.h"
-#include "cuda/runtime/memory/device_arena.h"
-#include "cuda/runtime/memory/on_device.h"
+#include "cuda/memory/block_allocator.h"
+#include "cuda/memory/device_arena.h"
+#include "cuda/memory/on_device.h"
 
 namespace spexd::cuda {
 

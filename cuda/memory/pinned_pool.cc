@@ -1,4 +1,4 @@
-#include "cuda/runtime/memory/pinned_pool.h"
+#include "cuda/memory/pinned_pool.h"
 
 #include <algorithm>
 #include <iterator>

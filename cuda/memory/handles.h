@@ -1,7 +1,7 @@
 // Owning handles of CUDA streams and events. Creating one needs its device to be current; using or destroying
 // one does not.
-#ifndef SPEXD_CUDA_RUNTIME_MEMORY_HANDLES_H_
-#define SPEXD_CUDA_RUNTIME_MEMORY_HANDLES_H_
+#ifndef SPEXD_CUDA_MEMORY_HANDLES_H_
+#define SPEXD_CUDA_MEMORY_HANDLES_H_
 
 #include <cuda_runtime_api.h>
 
@@ -65,4 +65,4 @@ inline double SecondsBetween(const Event& from, const Event& to) {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_RUNTIME_MEMORY_HANDLES_H_
+#endif  // SPEXD_CUDA_MEMORY_HANDLES_H_
