@@ -105,44 +105,28 @@ __global__ void __launch_bounds__(kThreads) Clip(TraceArrays a) {
   }
 }
 
-// A thread: pairs of a bin with kPairs bins further on, over the fibres of a chunk.
-constexpr int kPairs = 4;
+// A thread: a pair of bins, over the fibres of a chunk.
 __global__ void __launch_bounds__(kThreads) ChunkNormal(TraceArrays a) {
   const TraceShape& shape = a.shape;
-  const int bin = blockIdx.x * kThreads + threadIdx.x, further = blockIdx.y * kPairs, chunk = blockIdx.z;
+  const int bin = blockIdx.x * kThreads + threadIdx.x, further = blockIdx.y, chunk = blockIdx.z;
   if (bin >= shape.bins) return;
-  const int width = shape.spot_rows();
+  const int width = shape.spot_rows(), other = bin + further;
   const int end = min(shape.fibres, (chunk + 1) * traces::kLightChunk);
-  double sum[kPairs] = {}, right = 0;
+  double sum = 0, right = 0;
   for (int fibre = chunk * traces::kLightChunk; fibre < end; ++fibre) {
-    if (!HasRows(a, fibre)) continue;
+    if (!HasRows(a, fibre) || other >= shape.bins) continue;
     const int64_t base = static_cast<int64_t>(fibre) * shape.bins,
                   rows = static_cast<int64_t>(fibre) * shape.rows;
+    const int first = a.bin_row[base + bin], other_first = a.bin_row[base + other];
     const float* psi = a.psi + base * width;
-    const int first = a.bin_row[base + bin];
-    int other_first[kPairs], begin = shape.rows;
-#pragma unroll
-    for (int k = 0; k < kPairs; ++k) {
-      const int other = bin + further + k;
-      other_first[k] = other < shape.bins ? a.bin_row[base + other] : shape.rows;
-      begin = min(begin, other_first[k]);
-    }
-    for (int row = max(max(first, begin), 0); row < min(first + width, shape.rows); ++row) {
+    for (int row = max(max(first, other_first), 0); row < min(min(first, other_first) + width, shape.rows);
+         ++row) {
       const float weighted = a.weight[rows + row] * psi[static_cast<int64_t>(row - first) * shape.bins + bin];
-#pragma unroll
-      for (int k = 0; k < kPairs; ++k) {
-        const int of_other = row - other_first[k];
-        if (of_other < 0 || of_other >= width) continue;
-        sum[k] += weighted * psi[static_cast<int64_t>(of_other) * shape.bins + bin + further + k];
-      }
+      sum += weighted * psi[static_cast<int64_t>(row - other_first) * shape.bins + other];
       if (further == 0) right += weighted * a.flux[rows + row];
     }
   }
-#pragma unroll
-  for (int k = 0; k < kPairs; ++k) {
-    if (further + k >= shape.reach) continue;
-    a.chunk_normal[(static_cast<int64_t>(chunk) * shape.reach + further + k) * shape.bins + bin] = sum[k];
-  }
+  a.chunk_normal[(static_cast<int64_t>(chunk) * shape.reach + further) * shape.bins + bin] = sum;
   if (further == 0) a.chunk_right[static_cast<int64_t>(chunk) * shape.bins + bin] = right;
 }
 
@@ -295,7 +279,7 @@ cudaError_t ClipWeights(const TraceArrays& arrays, cudaStream_t stream) {
 cudaError_t SumNormal(const TraceArrays& arrays, cudaStream_t stream) {
   const int blocks = Blocks(arrays.shape.bins), reach = arrays.shape.reach;
   return FirstError(
-      {Launch(ChunkNormal, dim3(blocks, (reach + kPairs - 1) / kPairs, arrays.shape.chunks()), kThreads, 0, stream, arrays),
+      {Launch(ChunkNormal, dim3(blocks, reach, arrays.shape.chunks()), kThreads, 0, stream, arrays),
        Launch(AddChunks, dim3(blocks, reach), kThreads, 0, stream, arrays)});
 }
 

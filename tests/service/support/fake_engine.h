@@ -11,10 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/status_macros.h"
 #include "core/base/threads/deadline.h"
 #include "core/base/threads/mutex.h"
+#include "core/extract/copy_image.h"
 #include "core/extract/engine.h"
 #include "core/model/frame.h"
+#include "core/traces/measure.h"
 
 namespace spexd::testing {
 
@@ -153,6 +156,21 @@ class FakeEngine : public Engine {
     if (!now.prepare_error.ok()) return now.prepare_error;
     if (const absl::Status met = Meet(now, EngineControl::Fault::At::kPrepare, 0); !met.ok()) return met;
     return std::make_shared<const FakePrepared>(std::move(psf), grid, bundle_size, now.prepared_bytes);
+  }
+
+  // Measures decoded images. Finds none of the shifts of a coded one.
+  absl::StatusOr<MeasuredTraces> MeasureTraces(const TraceRequest& request) override {
+    MeasuredTraces measured;
+    if (request.coded != nullptr) {
+      measured.shifts.x.status = ShiftStatus::kRefused;
+      measured.shifts.reason = "x: the fake engine decodes nothing";
+      return measured;
+    }
+    const Workers workers = {request.threads, request.stop};
+    SPEXD_ASSIGN_OR_RETURN(const Image image, CopyImage(PlanesOf(request), workers));
+    SPEXD_ASSIGN_OR_RETURN(measured.shifts, MeasureTraceShifts(image, *request.psf, request.reference.get(),
+                                                               request.options, workers));
+    return measured;
   }
 
   absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
