@@ -291,7 +291,6 @@ absl::StatusOr<TraceShifts> DeviceWorker::Measure(const StagedMeasurement& job, 
   const MakerGuard guard(memory);
   SPEXD_RETURN_IF_ERROR(Enter());
   JobSlot& slot = slots_[static_cast<size_t>(lease->slot())];
-  const IdleGuard used(slot.stream.get());
   if (memory.make) {
     lease->ForgetPsf();
     SPEXD_RETURN_IF_ERROR(Noted(arena_->Back(memory.psf)));
@@ -316,12 +315,13 @@ absl::StatusOr<TraceShifts> DeviceWorker::MeasureIn(const StagedMeasurement& job
   const int64_t bytes = ImageBytes(image.rows, image.columns);
   std::byte* const own = arena_->At(memory.work);
   std::byte* const work = own + Aligned(bytes);
+  absl::StatusOr<DeviceMemory::Block> kept = images_.Take(bytes);
+  const IdleGuard used(slot->stream.get());  // before the block is given back, or the lease returned
   if (kChecked) {
     SPEXD_RETURN_IF_ERROR(
         Of(job.name, "poisoning its workspace",
            cudaMemsetAsync(own, 0xFF, static_cast<size_t>(memory.work.bytes), slot->stream.get())));
   }
-  absl::StatusOr<DeviceMemory::Block> kept = images_.Take(bytes);
   std::byte* const decoded = kept.ok() ? kept->data() : own;
   SPEXD_RETURN_IF_ERROR(EnqueueImage(job.name, image, decoded, work, slot));
   const auto* const pixels = reinterpret_cast<const float*>(decoded);
