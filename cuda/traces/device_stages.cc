@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<DeviceStages>> DeviceStages::Make(
     std::stop_token stop) {
   if (options.bundle_size > kMaxPassThreads) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "trace shifts: bundle_size is %d, on a GPU a bundle may have at most %d fibres; measure them without",
+        "trace shifts: bundle_size is %d, on a GPU it must be at most %d; give smaller bundles",
         options.bundle_size, kMaxPassThreads));
   }
   std::unique_ptr<DeviceStages> stages(new DeviceStages(device, psf, prepared, options, std::move(stop)));

@@ -64,6 +64,16 @@ class Spexd:
         made.write_text(json.dumps([target]))
         made.rename(self.folder / "targets.json")
 
+    def inputs(self):
+        """Flags of a job for this server, of a frame whose lines are too few to measure shifts in y."""
+        preproc, psf = self.folder / "preproc-r0.fits", self.folder / "psf-r0.fits"
+        if not preproc.exists():
+            spex("simulate", "--fibres", 10, "--rows", 60, "--seed", 1, "--out-dir", self.folder)
+        return ["-i", preproc, "-p", psf, "--server", self.address]
+
+    def extract(self, *flags):
+        spex(*self.inputs(), *flags, "-q", "-o", self.folder / "frame.fits")
+
     def end(self, number):
         self.process.send_signal(number)
         return self.process.wait(60)
@@ -144,13 +154,10 @@ def jobs(prometheus, spexd):
     """Jobs of each kind were done after the first scrape; that they are seen is waited for."""
     wait_for(lambda: prometheus.values('up{job="spexd"} == 1'), "spexd is not scraped")
     wait_for(lambda: prometheus.values("spexd_spectra_total"), "spexd has no metrics")
-    folder = spexd.folder
-    spex("simulate", "--fibres", 10, "--rows", 60, "--seed", 1, "--out-dir", folder)
-    inputs = ["-i", folder / "preproc-r0.fits", "-p", folder / "psf-r0.fits", "--server", spexd.address]
-    for flags in ([], ["--upload"]):
-        spex(*inputs, *flags, "-q", "-o", folder / "frame.fits")
-    job = spex("submit", *inputs)
-    spex("watch", job, "--server", spexd.address, "-q", "-o", folder / "watched.fits")
+    for flags in ([], ["--upload"], ["--trace-shifts", "x"]):
+        spexd.extract(*flags)
+    job = spex("submit", *spexd.inputs())
+    spex("watch", job, "--server", spexd.address, "-q", "-o", spexd.folder / "watched.fits")
     wait_for(lambda: prometheus.values('increase(spexd_jobs_total{outcome="ok"}[5m])') != [0], "no job is seen")
 
 
@@ -211,6 +218,10 @@ def test_alerts_fire_on_faults_and_are_resolved(prometheus, spexd, jobs):
 
     spexd.start()
     wait_for(lambda: "SpexdDown" not in prometheus.alerts(), prometheus.alerts)
+
+    wait_for(lambda: prometheus.values('spexd_trace_shifts_total{axis="y",status="refused"} == 0'), "no metrics yet")
+    spexd.extract("--trace-shifts", "auto")
+    wait_for(lambda: prometheus.fires("SpexdTraceShiftsRefused"), prometheus.alerts)
 
     assert spexd.end(signal.SIGTERM) == 0
     (spexd.folder / "jobs" / "jobs" / "stranger").write_bytes(b"no job")
