@@ -38,6 +38,16 @@ inline constexpr double kSafeDchi2 = 9, kMaxVelocityError = 100, kSlowVsini = 10
 // leaves nearly all.
 inline constexpr double kMinExplained = 50;
 
+// The fit of a star in one arm, all exposures added.
+struct ArmVelocity {
+  // km/s: the velocity that this arm has, all else as all arms tell it, and its error. NaN without data.
+  double v = 0, error = 0;
+  double chi2 = 0, continuum_chi2 = 0;
+  int bins = 0;                          // that count
+  std::vector<double> model, continuum;  // [bin], of the first exposure; empty without data
+  std::vector<double> scan;  // [scanned velocity]: its part of StarVelocity::scan; empty without data
+};
+
 struct StarVelocity {
   double v = 0, error = 0;       // km/s; errors are NaN where a value is at the end of its range
   double conditional_error = 0;  // of v, all else fixed
@@ -48,8 +58,8 @@ struct StarVelocity {
   double dchi2 = 0, v2 = 0;  // how much worse the best other minimum is, and where; infinite and NaN: none
   double scan_velocity = 0;  // minimum of the scan
   int evaluations = 0, flag = 0;
-  std::vector<double> model, continuum;  // [bin]; empty with kVelocityNoData
-  std::vector<double> scan;  // [scanned velocity]: the least chi-square of all templates; as above
+  std::vector<ArmVelocity> arms;
+  std::vector<double> scan;  // [scanned velocity]: the least chi-square of all templates; empty without data
 };
 
 // The velocities of a scan, km/s. REQUIRES: options that make one.
