@@ -16,6 +16,7 @@
 #include "core/model/frame.h"
 #include "core/model/image.h"
 #include "core/model/psf.h"
+#include "core/model/target_spectra.h"
 #include "core/model/truth.h"
 
 namespace spexd {
@@ -74,6 +75,16 @@ absl::StatusOr<Truth> ReadTruth(const Source& source);
 // A frame written by WriteFrame, or by the pipeline; or the spectra of one camera in a file as spex coadd writes
 // it, whose HDUs are named R_FLUX, R_IVAR and so on.
 absl::StatusOr<Frame> ReadFrame(const Source& source);
+
+// What a file of extracted spectra is by its HDUs: a frame has FLUX, a file of targets' spectra B_FLUX, R_FLUX or
+// others of that kind. InvalidArgument where it is neither.
+enum class SpectraKind { kFrame, kTargets };
+absl::StatusOr<SpectraKind> KindOfSpectra(const Source& source);
+
+// A file of targets' spectra, as desispec and spex coadd write it: for each arm X (B, R, Z, or several combined:
+// BRZ) X_WAVELENGTH [bin], X_FLUX and X_IVAR [row, bin], X_MASK (optional), X_RESOLUTION [row, diagonal, bin];
+// FIBERMAP, with a row for each spectrum; EXP_FIBERMAP and SCORES (optional).
+absl::StatusOr<TargetSpectra> ReadTargetSpectra(const Source& source, const Workers& workers = {});
 
 // The header of its HDU FLUX, 80 characters a card, without END and the checksums.
 absl::StatusOr<std::vector<std::string>> ReadFrameCards(const Source& source);
