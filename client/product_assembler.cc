@@ -187,9 +187,11 @@ absl::Status ProductAssembler::AddVelocities(const v1::VelocityPart& part) {
     star.dchi2 = dchi2[k];
     star.v2 = v2[k];
     star.flag = flag[k];
+    ArmVelocity& arm = star.arms.emplace_back();
     if ((star.flag & kVelocityNoData) != 0) continue;
-    star.model = row(model, bins);
-    star.continuum = row(continuum, bins);
+    arm = {star.v, star.conditional_error, star.chi2, star.continuum_chi2, star.bins, {}, {}, {}};
+    arm.model = row(model, bins);
+    arm.continuum = row(continuum, bins);
     star.scan = row(scan, scanned);
   }
   return absl::OkStatus();

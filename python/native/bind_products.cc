@@ -110,12 +110,12 @@ nb::list ColumnsOf(const NumberTable& table) {
   return columns;
 }
 
-// Rows of stars, NaN where a star has none.
-nb::object RowsOf(const std::vector<StarVelocity>& stars, const std::vector<double> StarVelocity::*values,
-                  int64_t size) {
+// Rows of stars, NaN where a star has none. `values`: a reference to a star's.
+template <typename Values>
+nb::object RowsOf(const std::vector<StarVelocity>& stars, int64_t size, const Values& values) {
   Array<double, 2> rows({static_cast<int64_t>(stars.size()), size}, std::nan(""));
   for (size_t k = 0; k < stars.size(); ++k) {
-    const std::vector<double>& row = stars[k].*values;
+    const std::vector<double>& row = values(stars[k]);
     std::copy(row.begin(), row.end(), rows.Row(static_cast<int64_t>(k)).begin());
   }
   return nb::cast(Given(std::move(rows)));
@@ -129,9 +129,16 @@ nb::list FitVelocitiesOf(const Frame& frame, Request& request, bool models) {
       ColumnsOf(VelocityTable(frame, products.targets, stars, request.request.templates->names));
   if (models) {
     const size_t scanned = ScannedVelocities(request.request.velocity_options).size();
-    columns.append(nb::make_tuple("MODEL", RowsOf(stars, &StarVelocity::model, frame.grid.count)));
-    columns.append(nb::make_tuple("CONTINUUM", RowsOf(stars, &StarVelocity::continuum, frame.grid.count)));
-    columns.append(nb::make_tuple("CHI2", RowsOf(stars, &StarVelocity::scan, static_cast<int64_t>(scanned))));
+    const int64_t bins = frame.grid.count;
+    const auto add = [&](const char* name, int64_t size, const auto& values) {
+      columns.append(nb::make_tuple(name, RowsOf(stars, size, values)));
+    };
+    add(
+        "MODEL", bins, [](const StarVelocity& star) -> auto& { return star.arms[0].model; });
+    add(
+        "CONTINUUM", bins, [](const StarVelocity& star) -> auto& { return star.arms[0].continuum; });
+    add(
+        "CHI2", static_cast<int64_t>(scanned), [](const StarVelocity& star) -> auto& { return star.scan; });
   }
   return columns;
 }

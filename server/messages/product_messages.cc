@@ -37,13 +37,13 @@ std::string Packed(const Values& values) {
   return PackedBy<T>(values, [](const auto& value) { return value; });
 }
 
-// `size` values of each star as float32, NaN for stars without them.
-std::string Spectra32(absl::Span<const StarVelocity> stars, const std::vector<double> StarVelocity::*of,
-                      size_t size) {
+// `size` values of each star as float32, NaN for stars without them. `of`: a reference to a star's.
+template <typename Of>
+std::string Spectra32(absl::Span<const StarVelocity> stars, size_t size, const Of& of) {
   std::vector<float> values(stars.size() * size, std::numeric_limits<float>::quiet_NaN());
   float* next = values.data();
   for (const StarVelocity& star : stars) {
-    const std::vector<double>& row = star.*of;
+    const std::vector<double>& row = of(star);
     std::copy_n(row.data(), std::min(size, row.size()), next);
     next += size;
   }
@@ -121,9 +121,12 @@ void FillVelocities(absl::Span<const StarVelocity> stars, size_t bins, size_t sc
   part->set_dchi2(column([](const StarVelocity& star) { return star.dchi2; }));
   part->set_second_velocity(column([](const StarVelocity& star) { return star.v2; }));
   part->set_flag(PackedBy<uint32_t>(stars, [](const StarVelocity& star) { return star.flag; }));
-  part->set_model(Spectra32(stars, &StarVelocity::model, bins));
-  part->set_continuum(Spectra32(stars, &StarVelocity::continuum, bins));
-  part->set_scan(Spectra32(stars, &StarVelocity::scan, scanned));
+  part->set_model(Spectra32(
+      stars, bins, [](const StarVelocity& star) -> auto& { return star.arms[0].model; }));
+  part->set_continuum(Spectra32(
+      stars, bins, [](const StarVelocity& star) -> auto& { return star.arms[0].continuum; }));
+  part->set_scan(Spectra32(
+      stars, scanned, [](const StarVelocity& star) -> auto& { return star.scan; }));
 }
 
 // The sky tells the bins: velocities in the service are of spectra without it.

@@ -48,7 +48,8 @@ TEST(LineStack, IsPyrockosParstack) {
   ASSERT_EQ(plan.redshifts, 10761);
   const LineGroup& group = EmissionLines()[2];
   ASSERT_STREQ(group.name, "[OIII]");
-  const StackedGroup stacked = StackGroup(plan, group, plan.delays[2], trace);
+  StackedGroup stacked(plan.redshifts);
+  AddToStack(group, plan.delays[2], trace, &stacked);
   // Positions, of order 1e3, are rounded otherwise there.
   for (const Stacked& expected : kByPyrocko) {
     EXPECT_NEAR(stacked.signal[expected.redshift], expected.signal, 1e-10) << expected.redshift;

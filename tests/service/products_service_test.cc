@@ -119,8 +119,8 @@ class ProductsTest : public ServiceTest {
       EXPECT_EQ(star.parameters, other.parameters);
       EXPECT_EQ(star.chi2, other.chi2);
       EXPECT_EQ(star.flag, other.flag);
-      ASSERT_EQ(star.model.size(), other.model.size());
-      EXPECT_EQ(star.model[20], static_cast<float>(other.model[20]));
+      ASSERT_EQ(star.arms[0].model.size(), other.arms[0].model.size());
+      EXPECT_EQ(star.arms[0].model[20], static_cast<float>(other.arms[0].model[20]));
       EXPECT_EQ(star.scan.size(), other.scan.size());
     }
     ASSERT_TRUE(expected->lines.ok() && made.lines.ok()) << made.lines.status();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "core/analysis/lines/continuum.h"
 #include "core/analysis/lines/line_constants.h"
@@ -21,21 +23,60 @@ struct Stack {
   std::vector<uint32_t> seen, significant;
 };
 
+// The traces of an arm and exposure: of a single line and of the doublet.
+struct ArmTraces {
+  const StackPlan* plan;
+  std::vector<FilteredLine> lines;
+};
+
+ArmTraces TracesOf(const StackPlan& plan, const UsableSpectra& spectra, int row) {
+  const std::vector<double> ivar = InnerIvar(spectra, row);
+  std::vector<double> residual = RunningContinuum(spectra.flux.Row(row), ivar);
+  for (int64_t j = 0; j < spectra.bins(); ++j) {
+    residual[j] = ivar[j] > 0 ? spectra.flux(row, j) - residual[j] : 0;
+  }
+  ArmTraces traces = {&plan, {}};
+  for (const Array<double, 2>& profiles : plan.profiles) {
+    traces.lines.push_back(FilterLine(ResolutionMatrix(*spectra.resolution, row), profiles, residual, ivar));
+  }
+  return traces;
+}
+
 // What a line at each redshift needs to count.
 double LeastInformation(const FilteredLine& trace) {
   std::vector<double> inner(trace.information.begin() + kEdgeBins, trace.information.end() - kEdgeBins);
   return kMinInformation * Median(inner);
 }
 
-void AddGroup(const StackPlan& plan, size_t position, const FilteredLine& trace, Stack* stack) {
+// Lowers [redshift] to `least` where one of the lines is in range.
+void LowerWhereSeen(const std::vector<LineDelays>& delays, double least, std::vector<double>* thresholds) {
+  for (const LineDelays& line : delays) {
+    for (size_t k = 0; k < line.positions.size(); ++k) {
+      double& threshold = (*thresholds)[static_cast<size_t>(line.first) + k];
+      threshold = std::min(threshold, least);
+    }
+  }
+}
+
+void AddGroup(const std::vector<ArmTraces>& traces, size_t position, Stack* stack) {
   const LineGroup& group = EmissionLines()[position];
   const uint32_t bit = uint32_t{1} << position;
   double most = 0;
   for (const Line& line : group.lines) most = std::max(most, line.ratio * line.ratio);
-  const double least = LeastInformation(trace) * most;
-  const StackedGroup stacked = StackGroup(plan, group, plan.delays[position], trace);
-  for (int64_t z = 0; z < plan.redshifts; ++z) {
+  const int64_t redshifts = static_cast<int64_t>(stack->dchi2.size());
+  StackedGroup stacked(redshifts);
+  // The least of all spectra that have a line in range; those without information in most bins have no say.
+  std::vector<double> thresholds(redshifts, std::numeric_limits<double>::infinity());
+  for (const ArmTraces& arm : traces) {
+    const FilteredLine& trace = arm.lines[group.doublet ? 1 : 0];
+    const std::vector<LineDelays>& delays = arm.plan->delays[position];
+    AddToStack(group, delays, trace, &stacked);
+    if (const double least = LeastInformation(trace) * most; least > 0)
+      LowerWhereSeen(delays, least, &thresholds);
+  }
+  for (int64_t z = 0; z < redshifts; ++z) {
     const double signal = stacked.signal[z], information = stacked.information[z];
+    const double least = std::isfinite(thresholds[z]) ? thresholds[z] : 0;
     if (!(information > least)) continue;
     stack->seen[z] |= bit;
     if (!(signal > 0)) continue;  // no line has negative flux
@@ -59,9 +100,9 @@ double MostUnexplained(const StackPlan& plan, int64_t redshift, const FilteredLi
   return most;
 }
 
-StackMaxima MaximaOf(const Stack& stack, const StackPlan& plan) {
+StackMaxima MaximaOf(const Stack& stack, const RedshiftGrid& grid) {
   const std::vector<double>& dchi2 = stack.dchi2;
-  const int64_t count = static_cast<int64_t>(dchi2.size()), near = plan.near;
+  const int64_t count = static_cast<int64_t>(dchi2.size()), near = grid.near;
   StackMaxima maxima;
   maxima.best = std::max_element(dchi2.begin(), dchi2.end()) - dchi2.begin();
   for (int64_t k = 0; k < count; ++k) {
@@ -75,8 +116,8 @@ StackMaxima MaximaOf(const Stack& stack, const StackPlan& plan) {
     return dchi2[MirroredRedshift(static_cast<int>(maxima.best), static_cast<int>(offset),
                                   static_cast<int>(count))];
   };
-  maxima.wide_before = wide(-plan.wide);
-  maxima.wide_after = wide(plan.wide);
+  maxima.wide_before = wide(-grid.wide);
+  maxima.wide_after = wide(grid.wide);
   if (maxima.second >= 0) maxima.second_dchi2 = dchi2[maxima.second];
   maxima.seen = stack.seen[maxima.best];
   maxima.significant = stack.significant[maxima.best];
@@ -85,32 +126,46 @@ StackMaxima MaximaOf(const Stack& stack, const StackPlan& plan) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const UsableSpectra& spectra,
-                                                            const std::vector<int>& rows,
+absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(absl::Span<const UsableSpectra> arms,
+                                                            const std::vector<std::vector<int>>& targets,
                                                             const LineOptions& options) {
-  SPEXD_ASSIGN_OR_RETURN(const StackPlan plan, PlanStack(spectra.wave, options));
-  std::vector<LineRedshift> results(rows.size());
+  std::vector<StackPlan> plans;
+  RedshiftGrid grid;
+  for (const UsableSpectra& arm : arms) {
+    SPEXD_ASSIGN_OR_RETURN(StackPlan plan, PlanStack(arm.wave, options));
+    const int64_t wide = grid.wide;
+    const double relative_bin = grid.relative_bin;
+    grid = plan;
+    grid.wide = std::max(wide, plan.wide);
+    grid.relative_bin = std::max(relative_bin, plan.relative_bin);
+    plans.push_back(std::move(plan));
+  }
+  std::vector<LineRedshift> results(targets.size());
   const Workers workers = {options.threads, options.stop};
-  SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(rows.size()), workers, [&](int64_t k) {
-    const int row = rows[k];
-    const std::vector<double> ivar = InnerIvar(spectra, row);
-    std::vector<double> residual = RunningContinuum(spectra.flux.Row(row), ivar);
-    for (int64_t j = 0; j < spectra.bins(); ++j) {
-      residual[j] = ivar[j] > 0 ? spectra.flux(row, j) - residual[j] : 0;
+  SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(targets.size()), workers, [&](int64_t k) {
+    std::vector<ArmTraces> traces;
+    for (size_t a = 0; a < arms.size(); ++a) {
+      for (const int row : targets[k]) traces.push_back(TracesOf(plans[a], arms[a], row));
     }
-    std::vector<FilteredLine> traces;
-    for (const Array<double, 2>& profiles : plan.profiles) {
-      traces.push_back(FilterLine(ResolutionMatrix(*spectra.resolution, row), profiles, residual, ivar));
+    Stack stack(grid.redshifts);
+    for (size_t g = 0; g < EmissionLines().size(); ++g) AddGroup(traces, g, &stack);
+    StackMaxima maxima = MaximaOf(stack, grid);
+    for (const ArmTraces& arm : traces) {
+      maxima.unexplained =
+          std::max(maxima.unexplained, MostUnexplained(*arm.plan, maxima.best, arm.lines[0]));
     }
-    Stack stack(plan.redshifts);
-    for (size_t g = 0; g < EmissionLines().size(); ++g)
-      AddGroup(plan, g, traces[EmissionLines()[g].doublet ? 1 : 0], &stack);
-    StackMaxima maxima = MaximaOf(stack, plan);
-    maxima.unexplained = MostUnexplained(plan, maxima.best, traces[0]);
-    results[k] = RedshiftOf(plan, maxima);
+    results[k] = RedshiftOf(grid, maxima);
     return absl::OkStatus();
   }));
   return results;
+}
+
+absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const UsableSpectra& spectra,
+                                                            const std::vector<int>& rows,
+                                                            const LineOptions& options) {
+  std::vector<std::vector<int>> targets;
+  for (const int row : rows) targets.push_back({row});
+  return FindLineRedshifts(absl::MakeConstSpan(&spectra, 1), targets, options);
 }
 
 }  // namespace spexd

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/analysis/usable_spectra.h"
 
 namespace spexd {
@@ -55,8 +56,14 @@ inline constexpr int kLineNoMinimum = 1 << 10;    // BAD_MINFIT: no error
 inline constexpr int kLineUnexplained = 1 << 24;  // there is a line of 6 sigma that z does not explain
 inline constexpr int kLineUnlikely = 1 << 25;  // [NII] or [SII] of 3 sigma without H alpha, which is in range
 
-// Redshifts of the rows given, in their order. The spectra are flat-fielded, without the sky; wavelengths of
-// lines are those in vacuum. InvalidArgument for options that are not positive, or no bins between the edges.
+// Redshifts of targets from all their arms and exposures. The arms have the same rows; `targets`: the rows of
+// each. The signals and informations of all add before gains follow from them. The spectra are flat-fielded,
+// without the sky; wavelengths of lines are those in vacuum. InvalidArgument for options that are not
+// positive, or no bins between the edges.
+absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(absl::Span<const UsableSpectra> arms,
+                                                            const std::vector<std::vector<int>>& targets,
+                                                            const LineOptions& options);
+// The same of one arm, of these rows, each by itself.
 absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const UsableSpectra& spectra,
                                                             const std::vector<int>& rows,
                                                             const LineOptions& options);

@@ -101,41 +101,39 @@ absl::StatusOr<StackPlan> PlanStack(const std::vector<double>& wave, const LineO
   return plan;
 }
 
-StackedGroup StackGroup(const StackPlan& plan, const LineGroup& group, const std::vector<LineDelays>& delays,
-                        const FilteredLine& trace) {
-  StackedGroup stacked = {std::vector<double>(plan.redshifts, 0), std::vector<double>(plan.redshifts, 0)};
+void AddToStack(const LineGroup& group, const std::vector<LineDelays>& delays, const FilteredLine& trace,
+                StackedGroup* stacked) {
   for (size_t k = 0; k < delays.size(); ++k) {
     const double ratio = group.lines[k].ratio;
     int64_t z = delays[k].first;
     for (const auto& [bin, part] : delays[k].positions) {
-      stacked.signal[z] += ratio * ((1 - part) * trace.signal[bin] + part * trace.signal[bin + 1]);
-      stacked.information[z] +=
+      stacked->signal[z] += ratio * ((1 - part) * trace.signal[bin] + part * trace.signal[bin + 1]);
+      stacked->information[z] +=
           ratio * ratio * ((1 - part) * trace.information[bin] + part * trace.information[bin + 1]);
       ++z;
     }
   }
-  return stacked;
 }
 
-LineRedshift RedshiftOf(const StackPlan& plan, const StackMaxima& maxima) {
+LineRedshift RedshiftOf(const RedshiftGrid& grid, const StackMaxima& maxima) {
   double at = static_cast<double>(maxima.best);
-  if (maxima.best > 0 && maxima.best + 1 < plan.redshifts) {  // the parabola through the maximum
+  if (maxima.best > 0 && maxima.best + 1 < grid.redshifts) {  // the parabola through the maximum
     const double bend = maxima.before - 2 * maxima.dchi2 + maxima.after;
     if (bend < 0) at += std::clamp(0.5 * (maxima.before - maxima.after) / bend, -1.0, 1.0);
   }
   LineRedshift result;
-  result.z = std::expm1(at * plan.step);
+  result.z = std::expm1(at * grid.step);
   result.dchi2 = maxima.dchi2;
   result.lines = std::popcount(maxima.significant);
   result.gap = maxima.second < 0 ? maxima.dchi2 : maxima.dchi2 - maxima.second_dchi2;
-  const double across = static_cast<double>(plan.wide) * plan.step,
+  const double across = static_cast<double>(grid.wide) * grid.step,
                curvature = (2 * maxima.dchi2 - maxima.wide_before - maxima.wide_after) / (across * across);
   if (curvature > 0) {
-    const double of_bins = plan.relative_bin * plan.relative_bin / 8;
+    const double of_bins = grid.relative_bin * grid.relative_bin / 8;
     result.error = (1 + result.z) * std::sqrt(2 / curvature + of_bins * of_bins * curvature / maxima.dchi2);
   }
-  result.warning = WarningOf(result, maxima, plan.redshifts);
-  result.z2 = maxima.second < 0 ? result.z : std::expm1(static_cast<double>(maxima.second) * plan.step);
+  result.warning = WarningOf(result, maxima, grid.redshifts);
+  result.z2 = maxima.second < 0 ? result.z : std::expm1(static_cast<double>(maxima.second) * grid.step);
   return result;
 }
 

@@ -24,15 +24,19 @@ struct LineDelays {
   std::vector<Position> positions;
 };
 
-struct StackPlan {
+// The redshifts that are tried, and how maxima are told among them.
+struct RedshiftGrid {
   int64_t redshifts = 0;
   double step = 0;   // of ln(1 + z)
   int64_t near = 0;  // redshifts no further than this from the best one cannot be z2
   // The curvature of a maximum is taken between redshifts so far apart: about a bin, as traces are
   // interpolated linearly between bins, and second differences over one bin are right.
   int64_t wide = 1;
-  double first_wave = 0, bin = 0;  // of the frame: the first wavelength and the step, Angstrom
-  double relative_bin = 0;         // of ln wavelength, in the middle of the frame
+  double relative_bin = 0;  // of ln wavelength, in the middle of the arm; of several arms the widest
+};
+
+struct StackPlan : RedshiftGrid {
+  double first_wave = 0, bin = 0;  // of the arm: the first wavelength and the step, Angstrom
   std::vector<KnownLine> known;    // lines that explain a peak
   // Profiles of a single line and of the doublet: [offset + kProfileHalf, bin].
   std::vector<Array<double, 2>> profiles;
@@ -45,10 +49,12 @@ absl::StatusOr<StackPlan> PlanStack(const std::vector<double>& wave, const LineO
 // its ratio for the signal, by the ratio's square for the information. Between two bins both count, by how
 // near they are. 0 where no line is in range.
 struct StackedGroup {
+  explicit StackedGroup(int64_t redshifts) : signal(redshifts, 0), information(redshifts, 0) {}
   std::vector<double> signal, information;  // [redshift]
 };
-StackedGroup StackGroup(const StackPlan& plan, const LineGroup& group, const std::vector<LineDelays>& delays,
-                        const FilteredLine& trace);
+// Adds the traces of an arm and exposure.
+void AddToStack(const LineGroup& group, const std::vector<LineDelays>& delays, const FilteredLine& trace,
+                StackedGroup* stacked);
 
 // The maxima of dchi2 over redshifts.
 struct StackMaxima {
@@ -62,7 +68,7 @@ struct StackMaxima {
 // The result that these make. The variance of ln(1 + z) has two parts. That of the data is 2 / curvature of
 // dchi2, as chi-square falls by it. Linear interpolation of traces between bins errs by up to bin^2 / 8 times
 // the second derivative, which moves a maximum of Gaussian width s by about bin^2 / (8 s).
-LineRedshift RedshiftOf(const StackPlan& plan, const StackMaxima& maxima);
+LineRedshift RedshiftOf(const RedshiftGrid& grid, const StackMaxima& maxima);
 
 }  // namespace spexd
 

@@ -42,8 +42,7 @@ void EvaluateAt(const SplinePositions& positions, const std::vector<std::array<d
 }  // namespace
 
 Array<double, 2> EvaluateStar(const TemplateLibrary& library, const BinnedTemplates& templates,
-                              const ResolutionMatrix& resolution, const std::vector<double>& x,
-                              bool rotation) {
+                              const std::vector<double>& x, bool rotation) {
   const size_t parameters = library.axes.size();
   const double vsini2 = x.back(), increment = Vsini2Increment(vsini2);
   const auto filter = [&](double square) {
@@ -70,23 +69,23 @@ Array<double, 2> EvaluateStar(const TemplateLibrary& library, const BinnedTempla
     const std::vector<double> rotated = filter(vsini2);
     for (Stretch& stretch : mixed) stretch = Rotate(stretch, rotated);
   }
-  const int64_t bins = resolution.bins();
-  Array<double, 2> star({static_cast<int64_t>(x.size()) + 1, bins});
-  std::vector<double> values(bins);
-  const auto spread = [&](int64_t row) { resolution.Multiply(values.data(), &star(row, 0)); };
-  EvaluateAt(positions, positions.weights, mixed[0], values.data());
-  spread(0);
-  EvaluateAt(positions, positions.slopes, mixed[0], values.data());
-  spread(1);
+  const int64_t rows = static_cast<int64_t>(x.size()) + 1;
+  Array<double, 2> light({rows, static_cast<int64_t>(positions.sample.size())});
+  EvaluateAt(positions, positions.weights, mixed[0], &light(0, 0));
+  EvaluateAt(positions, positions.slopes, mixed[0], &light(1, 0));
   for (size_t k = 1; k <= parameters; ++k) {
-    EvaluateAt(positions, positions.weights, mixed[k], values.data());
-    spread(static_cast<int64_t>(k) + 1);
+    EvaluateAt(positions, positions.weights, mixed[k], &light(static_cast<int64_t>(k) + 1, 0));
   }
-  if (!rotation) return star;
+  if (!rotation) return light;
   for (size_t j = 0; j < wider.values.size(); ++j)
     wider.values[j] = (wider.values[j] - mixed[0].values[j]) / increment;
-  EvaluateAt(positions, positions.weights, wider, values.data());
-  spread(static_cast<int64_t>(x.size()));
+  EvaluateAt(positions, positions.weights, wider, &light(rows - 1, 0));
+  return light;
+}
+
+Array<double, 2> SpreadStar(const Array<double, 2>& light, const ResolutionMatrix& resolution) {
+  Array<double, 2> star(light.shape());
+  for (int64_t row = 0; row < light.shape(0); ++row) resolution.Multiply(&light(row, 0), &star(row, 0));
   return star;
 }
 

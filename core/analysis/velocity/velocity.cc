@@ -25,20 +25,36 @@ struct ScannedBest {
   std::vector<double> refined;
 };
 
-// What is best at each velocity of a spectrum's scan, chi-square [row, template, velocity].
-ScannedBest BestOf(const Array<double, 3>& chi2, int64_t row, const std::vector<double>& velocities) {
+// Chi-square of a scan: of each arm [target, template, velocity], all exposures added; empty without data.
+using ScanOfArms = std::vector<Array<double, 3>>;
+
+double SumOfArms(const ScanOfArms& arms, int64_t target, int64_t row, int64_t v) {
+  double sum = 0;
+  for (const Array<double, 3>& chi2 : arms) sum += chi2.empty() ? 0 : chi2(target, row, v);
+  return sum;
+}
+
+// What is best at each velocity of a target's scan.
+ScannedBest BestOf(const ScanOfArms& arms, int64_t target, int templates,
+                   const std::vector<double>& velocities) {
   const int64_t steps = static_cast<int64_t>(velocities.size());
+  const auto chi2 = [&](int64_t t, int64_t v) { return SumOfArms(arms, target, t, v); };
   ScannedBest profile;
   for (int64_t v = 0; v < steps; ++v) {
     int best = 0;
-    for (int t = 1; t < chi2.shape(1); ++t) best = chi2(row, t, v) < chi2(row, best, v) ? t : best;
-    profile.chi2.push_back(chi2(row, best, v));
+    double least = chi2(0, v);
+    for (int t = 1; t < templates; ++t) {
+      const double value = chi2(t, v);
+      if (!(value < least)) continue;
+      least = value;
+      best = t;
+    }
+    profile.chi2.push_back(least);
     profile.templates.push_back(best);
     const bool inner = v > 0 && v + 1 < steps;
-    profile.refined.push_back(inner
-                                  ? RefinedVelocity(chi2(row, best, v - 1), chi2(row, best, v),
-                                                    chi2(row, best, v + 1), velocities[v], velocities[v + 1])
-                                  : velocities[v]);
+    profile.refined.push_back(
+        inner ? RefinedVelocity(chi2(best, v - 1), least, chi2(best, v + 1), velocities[v], velocities[v + 1])
+              : velocities[v]);
   }
   return profile;
 }
@@ -68,7 +84,7 @@ absl::StatusOr<std::shared_ptr<const BinnedTemplates>> Binned(const TemplateLibr
                                                               std::optional<double> gaussian,
                                                               const Workers& workers) {
   constexpr char kMaker[] = "cpu";
-  constexpr size_t kMax = 2;  // those of a scan and those of the fits
+  constexpr size_t kMax = 6;  // those of a scan and those of the fits, of three arms
   std::shared_ptr<const KeptTemplates> kept;
   if (library.prepared != nullptr) {
     kept = std::static_pointer_cast<const KeptTemplates>(
@@ -85,46 +101,173 @@ absl::StatusOr<std::shared_ptr<const BinnedTemplates>> Binned(const TemplateLibr
   return std::shared_ptr<const BinnedTemplates>(kept, &kept->templates);
 }
 
+constexpr int64_t kScanBytes = int64_t{64} << 20;  // of an arm at a time
+
+// Velocities of targets, some at a time.
+class JointVelocities {
+ public:
+  JointVelocities(absl::Span<const UsableSpectra> arms, const std::vector<std::vector<int>>& targets,
+                  const TemplateLibrary& library, const VelocityOptions& options)
+      : arms_(arms),
+        targets_(targets),
+        library_(library),
+        options_(options),
+        workers_{options.threads, options.stop},
+        velocities_(ScannedVelocities(options)),
+        model_{&library, {}, options.degree, options.rotation} {}
+
+  absl::StatusOr<std::vector<StarVelocity>> Run() {
+    SPEXD_RETURN_IF_ERROR(FindRowsThatCount());
+    SPEXD_RETURN_IF_ERROR(PrepareTemplates());
+    stars_.resize(targets_.size());
+    const auto count = static_cast<int64_t>(targets_.size()), at_once = TargetsAtOnce();
+    for (int64_t first = 0; first < count; first += at_once) {
+      const int64_t end = std::min(count, first + at_once);
+      SPEXD_ASSIGN_OR_RETURN(const ScanOfArms scan, Scan(first, end));
+      SPEXD_RETURN_IF_ERROR(ParallelFor(end - first, workers_, [&](int64_t i) {
+        stars_[static_cast<size_t>(first + i)] = Fit(scan, i, targets_[static_cast<size_t>(first + i)]);
+        return absl::OkStatus();
+      }));
+    }
+    return std::move(stars_);
+  }
+
+ private:
+  absl::Status FindRowsThatCount() {
+    for (const UsableSpectra& arm : arms_) {
+      std::vector<char>& counts = counts_.emplace_back(static_cast<size_t>(arm.fibres()), 0);
+      SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(targets_.size()), workers_, [&](int64_t i) {
+        for (const int row : targets_[static_cast<size_t>(i)]) {
+          counts[static_cast<size_t>(row)] =
+              BinsWithWeight(VelocityWeights(arm, row, options_.exclude)) >= LeastVelocityBins(options_);
+        }
+        return absl::OkStatus();
+      }));
+    }
+    return absl::OkStatus();
+  }
+  bool Counts(size_t arm, int row) const { return counts_[arm][static_cast<size_t>(row)] != 0; }
+
+  // Of the arms that have data.
+  absl::Status PrepareTemplates() {
+    const double reach = std::max(options_.most, velocities_.back());
+    for (size_t a = 0; a < arms_.size(); ++a) {
+      const UsableSpectra& arm = arms_[a];
+      auto& smooth = smooth_.emplace_back();
+      auto& sharp = sharp_.emplace_back();
+      ArmModel& model = model_.arms.emplace_back();
+      std::vector<int> rows;
+      for (const std::vector<int>& target : targets_) {
+        for (const int row : target) {
+          if (Counts(a, row)) rows.push_back(row);
+        }
+      }
+      if (rows.empty()) continue;
+      SPEXD_ASSIGN_OR_RETURN(smooth, Binned(library_, arm.wave, reach, MeanResolution(arm, rows), workers_));
+      SPEXD_ASSIGN_OR_RETURN(sharp, Binned(library_, arm.wave, reach, std::nullopt, workers_));
+      model = {sharp.get(), Chebyshev(arm.wave, 2 * options_.degree)};
+    }
+    return absl::OkStatus();
+  }
+
+  // A multiple of the spectra that one task of the scan takes, so that others do not change a spectrum's
+  // bits.
+  int64_t TargetsAtOnce() const {
+    constexpr int64_t kMultiple = 64;
+    const int64_t bytes = 8 * library_.templates() * static_cast<int64_t>(velocities_.size());
+    return std::max(kMultiple, kScanBytes / bytes / kMultiple * kMultiple);
+  }
+
+  absl::StatusOr<ScanOfArms> Scan(int64_t first, int64_t end) const {
+    ScanOfArms scan;
+    for (size_t a = 0; a < arms_.size(); ++a) {
+      Array<double, 3>& sums = scan.emplace_back();
+      std::vector<int> rows;
+      std::vector<int64_t> owners;
+      for (int64_t i = first; i < end; ++i) {
+        for (const int row : targets_[static_cast<size_t>(i)]) {
+          if (!Counts(a, row)) continue;
+          rows.push_back(row);
+          owners.push_back(i - first);
+        }
+      }
+      if (rows.empty()) continue;
+      SPEXD_ASSIGN_OR_RETURN(const auto chi2,
+                             ScanVelocities(arms_[a], rows, *smooth_[a], velocities_, options_, workers_));
+      sums.Assign({end - first, chi2.shape(1), chi2.shape(2)});
+      const int64_t size = chi2.shape(1) * chi2.shape(2);
+      for (size_t k = 0; k < rows.size(); ++k) {
+        const double* const from = &chi2(static_cast<int64_t>(k), 0, 0);
+        double* const to = &sums(owners[k], 0, 0);
+        for (int64_t n = 0; n < size; ++n) to[n] += from[n];
+      }
+    }
+    return scan;
+  }
+
+  // `i`: of the target in the scan.
+  StarVelocity Fit(const ScanOfArms& scan, int64_t i, const std::vector<int>& rows) const {
+    std::vector<VelocitySegment> segments;
+    for (size_t a = 0; a < arms_.size(); ++a) {
+      for (const int row : rows) {
+        if (!Counts(a, row)) continue;
+        segments.push_back({a, arms_[a].flux.Row(row), VelocityWeights(arms_[a], row, options_.exclude),
+                            ResolutionMatrix(*arms_[a].resolution, row)});
+      }
+    }
+    if (segments.empty()) return StarWithoutData(library_.axes.size(), arms_.size());
+    std::vector<StarlessSegment> starless;
+    for (const VelocitySegment& segment : segments)
+      starless.push_back(WithoutStar(segment, model_.arms[segment.arm].polynomials, options_.degree));
+    const ScannedBest best = BestOf(scan, i, library_.templates(), velocities_);
+    const ScanProfile profile = best.profile();
+    const std::vector<ScanMinimum> minima = MinimaOf(profile, velocities_, library_);
+    std::vector<VelocityFit> fits;
+    for (const ScanMinimum& minimum : minima) {
+      if (!minimum.start.empty()) fits.push_back(FitVelocity(model_, segments, minimum.start));
+    }
+    StarVelocity star =
+        StarOf(profile, velocities_, minima, std::move(fits), starless, arms_.size(), options_);
+    for (size_t a = 0; a < arms_.size(); ++a) {
+      if (star.arms[a].bins == 0) continue;
+      for (size_t v = 0; v < velocities_.size(); ++v)
+        star.arms[a].scan.push_back(scan[a](i, best.templates[v], static_cast<int64_t>(v)));
+    }
+    return star;
+  }
+
+  const absl::Span<const UsableSpectra> arms_;
+  const std::vector<std::vector<int>>& targets_;
+  const TemplateLibrary& library_;
+  const VelocityOptions& options_;
+  const Workers workers_;
+  const std::vector<double> velocities_;
+  std::vector<std::vector<char>> counts_;                               // [arm][row]: has enough bins
+  std::vector<std::shared_ptr<const BinnedTemplates>> smooth_, sharp_;  // [arm]: of the scan, of the fits
+  VelocityModel model_;
+  std::vector<StarVelocity> stars_;
+};
+
 }  // namespace
+
+absl::StatusOr<std::vector<StarVelocity>> FitVelocities(absl::Span<const UsableSpectra> arms,
+                                                        const std::vector<std::vector<int>>& targets,
+                                                        const TemplateLibrary& library,
+                                                        const VelocityOptions& options) {
+  SPEXD_RETURN_IF_ERROR(CheckVelocityOptions(options));
+  for (const UsableSpectra& arm : arms) SPEXD_RETURN_IF_ERROR(CheckVelocityBins(arm));
+  if (targets.empty()) return std::vector<StarVelocity>();
+  const OneBlasThread one_blas_thread;
+  return JointVelocities(arms, targets, library, options).Run();
+}
 
 absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const UsableSpectra& spectra,
                                                         const std::vector<int>& rows,
                                                         const TemplateLibrary& library,
                                                         const VelocityOptions& options) {
-  SPEXD_RETURN_IF_ERROR(CheckVelocityOptions(spectra, options));
-  if (rows.empty()) return std::vector<StarVelocity>();
-  const OneBlasThread one_blas_thread;
-  const Workers workers = {options.threads, options.stop};
-  const std::vector<double> velocities = ScannedVelocities(options);
-  const double reach = std::max(options.most, velocities.back());
-  SPEXD_ASSIGN_OR_RETURN(const auto smooth,
-                         Binned(library, spectra.wave, reach, MeanResolution(spectra, rows), workers));
-  SPEXD_ASSIGN_OR_RETURN(const auto templates, Binned(library, spectra.wave, reach, std::nullopt, workers));
-  SPEXD_ASSIGN_OR_RETURN(const auto chi2,
-                         ScanVelocities(spectra, rows, *smooth, velocities, options.scan_degree, workers));
-  const VelocityModel model = {&library, templates.get(), Chebyshev(spectra.wave, 2 * options.degree),
-                               options.degree, options.rotation};
-  std::vector<StarVelocity> stars(rows.size());
-  SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(rows.size()), workers, [&](int64_t i) {
-    const std::vector<double> ivar = InnerIvar(spectra, rows[i]);
-    const StarlessSpectrum starless = WithoutStar(spectra, rows[i], ivar, model.polynomials, options.degree);
-    if (starless.bins < LeastVelocityBins(options)) {
-      stars[i] = StarWithoutData(library.axes.size(), starless.bins);
-      return absl::OkStatus();
-    }
-    const ScannedBest best = BestOf(chi2, i, velocities);
-    const ScanProfile profile = best.profile();
-    const VelocityData data = {spectra.flux.Row(rows[i]), ivar,
-                               ResolutionMatrix(*spectra.resolution, rows[i])};
-    const std::vector<ScanMinimum> minima = MinimaOf(profile, velocities, library);
-    std::vector<VelocityFit> fits;
-    for (const ScanMinimum& minimum : minima) {
-      if (!minimum.start.empty()) fits.push_back(FitVelocity(model, data, minimum.start));
-    }
-    stars[i] = StarOf(profile, velocities, minima, std::move(fits), starless, options);
-    return absl::OkStatus();
-  }));
-  return stars;
+  std::vector<std::vector<int>> targets;
+  for (const int row : rows) targets.push_back({row});
+  return FitVelocities(absl::MakeConstSpan(&spectra, 1), targets, library, options);
 }
 
 }  // namespace spexd

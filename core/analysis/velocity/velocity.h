@@ -4,23 +4,31 @@
 #define SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_H_
 
 #include <cmath>
+#include <limits>
 #include <stop_token>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/analysis/usable_spectra.h"
 #include "core/analysis/velocity/template_library.h"
 
 namespace spexd {
 
+// Angstrom.
+struct WavelengthRange {
+  double first, last;
+};
+
 struct VelocityOptions {
-  double most = 1000;         // velocities scanned on each side, km/s
-  double step = 25;           // of the scan, km/s
-  int scan_degree = 3;        // of the continuum in the scan
-  int degree = 6;             // and in the fit
-  bool rotation = true;       // stars may rotate
-  int threads = 1;            // the result does not depend on it
-  std::stop_token stop = {};  // ends the work with Cancelled
+  double most = 1000;                         // velocities scanned on each side, km/s
+  double step = 25;                           // of the scan, km/s
+  int scan_degree = 3;                        // of the continuum in the scan
+  int degree = 6;                             // and in the fit
+  bool rotation = true;                       // stars may rotate
+  std::vector<WavelengthRange> exclude = {};  // bins between their ends have no weight
+  int threads = 1;                            // the result does not depend on it
+  std::stop_token stop = {};                  // ends the work with Cancelled
 };
 
 // Bits of StarVelocity::flag, with the meanings that rvspecfit gives them but for the last.
@@ -41,7 +49,7 @@ inline constexpr double kMinExplained = 50;
 // The fit of a star in one arm, all exposures added.
 struct ArmVelocity {
   // km/s: the velocity that this arm has, all else as all arms tell it, and its error. NaN without data.
-  double v = 0, error = 0;
+  double v = std::numeric_limits<double>::quiet_NaN(), error = v;
   double chi2 = 0, continuum_chi2 = 0;
   int bins = 0;                          // that count
   std::vector<double> model, continuum;  // [bin], of the first exposure; empty without data
@@ -54,7 +62,7 @@ struct StarVelocity {
   std::vector<double> parameters, parameter_errors;  // the library's, in its order
   double vsini = 0, chi2 = 0;                        // km/s
   double continuum_chi2 = 0;                         // of a continuum without a star
-  int bins = 0;                                      // with data
+  int bins = 0;                                      // that count, in all arms
   double dchi2 = 0, v2 = 0;  // how much worse the best other minimum is, and where; infinite and NaN: none
   double scan_velocity = 0;  // minimum of the scan
   int evaluations = 0, flag = 0;
@@ -70,8 +78,15 @@ inline std::vector<double> ScannedVelocities(const VelocityOptions& options) {
   return velocities;
 }
 
-// Velocities of these rows, in their order. Spectra are flat-fielded, without the sky. InvalidArgument for
-// options that make no scan, or a library that does not reach as far as they need.
+// Velocities of targets from all their arms and exposures: one star, with a continuum in each arm of each
+// exposure. The arms have the same rows; `targets`: the rows of each. Spectra are flat-fielded, without the
+// sky. An arm of an exposure with too few bins for its continuum does not count. InvalidArgument for options
+// that make no scan, or a library that does not reach as far as they need.
+absl::StatusOr<std::vector<StarVelocity>> FitVelocities(absl::Span<const UsableSpectra> arms,
+                                                        const std::vector<std::vector<int>>& targets,
+                                                        const TemplateLibrary& library,
+                                                        const VelocityOptions& options);
+// The same for one arm, of these rows, each by itself.
 absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const UsableSpectra& spectra,
                                                         const std::vector<int>& rows,
                                                         const TemplateLibrary& library,

@@ -13,18 +13,30 @@
 
 namespace spexd {
 
-// What the fits of one frame share.
+// What fits share: of each arm, templates on its bins and the polynomials of its continuum.
+struct ArmModel {
+  const BinnedTemplates* templates = nullptr;  // null: no target has data there
+  Array<double, 2> polynomials;                // T_0 .. T_2 degree
+};
 struct VelocityModel {
   const TemplateLibrary* library;
-  const BinnedTemplates* templates;
-  Array<double, 2> polynomials;  // T_0 .. T_2 degree
-  int degree;                    // of the continuum
-  bool rotation;                 // whether stars may rotate
+  std::vector<ArmModel> arms;
+  int degree;     // of the continuum
+  bool rotation;  // whether stars may rotate
 };
 
-struct VelocityData {
-  absl::Span<const double> flux, ivar;  // [bin]
+// The data of a fit: one arm of one exposure, which has a continuum of its own.
+struct VelocitySegment {
+  size_t arm;
+  absl::Span<const double> flux;  // [bin]
+  std::vector<double> ivar;       // [bin], 0 where there is no weight
   ResolutionMatrix resolution;
+};
+
+// What a fit is in a segment. Model and continuum: [bin]; the model includes the continuum.
+struct SegmentFit {
+  double chi2 = 0;
+  std::vector<double> model, continuum;
 };
 
 // x is [velocity (km/s), the library's parameters, vsini^2 (km/s)^2].
@@ -34,16 +46,21 @@ struct VelocityFit {
   double conditional_error = 0;   // of the velocity, all else fixed
   double chi2 = 0;
   int evaluations = 0;
-  std::vector<double> model;      // [bin], continuum included
-  std::vector<double> continuum;  // [bin]
+  std::vector<SegmentFit> segments;
+  // [arm]: the velocity that the arm alone has, all else fixed, by one Newton step, and its error, km/s. NaN
+  // without data.
+  std::vector<double> arm_velocities, arm_errors;
 };
 
-// The ranges that a library's velocities and parameters have.
-FitRanges RangesOf(const TemplateLibrary& library, const BinnedTemplates& templates, bool rotation);
+// The ranges that a library's velocities and parameters have in all arms. REQUIRES: one or more.
+FitRanges RangesOf(const TemplateLibrary& library, absl::Span<const BinnedTemplates* const> arms,
+                   bool rotation);
 // The sum of coefficients times polynomials [bin].
 std::vector<double> ContinuumOf(const Array<double, 2>& polynomials, const std::vector<double>& coefficients);
 
-VelocityFit FitVelocity(const VelocityModel& model, const VelocityData& data, std::vector<double> start);
+// `segments`: by arm. REQUIRES: one or more.
+VelocityFit FitVelocity(const VelocityModel& model, absl::Span<const VelocitySegment> segments,
+                        std::vector<double> start);
 
 }  // namespace spexd
 

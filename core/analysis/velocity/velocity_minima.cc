@@ -11,8 +11,8 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kMaxMinima = 3;   // that are fitted
-constexpr double kApart = 150;     // km/s between minima
+constexpr size_t kMaxMinima = 3;  // that are fitted
+constexpr double kApart = 150;    // km/s between minima
 // A minimum of the scan so far above the best is none that a fit makes the best.
 constexpr double kHopeless = 50, kHopelessPart = 0.2;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -67,6 +67,28 @@ int FlagOf(const StarVelocity& star, bool at_edge) {
          (star.dchi2 < kSafeDchi2 ? kVelocityAmbiguous : 0);
 }
 
+// Of each arm, from its segments; their models move.
+std::vector<ArmVelocity> ArmsOf(VelocityFit* fit, const std::vector<StarlessSegment>& segments,
+                                size_t count) {
+  std::vector<ArmVelocity> arms(count);
+  for (size_t s = 0; s < segments.size(); ++s) {
+    ArmVelocity& arm = arms[segments[s].arm];
+    SegmentFit& part = fit->segments[s];
+    if (arm.bins == 0) {
+      arm.model = std::move(part.model);
+      arm.continuum = std::move(part.continuum);
+    }
+    arm.bins += segments[s].bins;
+    arm.chi2 += part.chi2;
+    arm.continuum_chi2 += segments[s].continuum_chi2;
+  }
+  for (size_t k = 0; k < count; ++k) {
+    arms[k].v = fit->arm_velocities[k];
+    arms[k].error = fit->arm_errors[k];
+  }
+  return arms;
+}
+
 std::vector<double*> ErrorsOf(StarVelocity* star) {
   std::vector<double*> errors = {&star->error};
   for (double& error : star->parameter_errors) errors.push_back(&error);
@@ -99,18 +121,34 @@ size_t BestFit(const std::vector<VelocityFit>& fits) {
   return best;
 }
 
-StarlessSpectrum WithoutStar(const UsableSpectra& spectra, int row, absl::Span<const double> ivar,
-                             const Array<double, 2>& polynomials, int degree) {
-  StarlessSpectrum starless;
-  starless.bins = static_cast<int>(std::count_if(ivar.begin(), ivar.end(), [](double w) { return w > 0; }));
-  const std::vector<double> flat(ivar.size(), 1);
-  starless.continuum_chi2 = FitContinuum(polynomials, degree, flat, spectra.flux.Row(row), ivar).chi2;
-  return starless;
+std::vector<double> VelocityWeights(const UsableSpectra& spectra, int row,
+                                    const std::vector<WavelengthRange>& exclude) {
+  std::vector<double> weights = InnerIvar(spectra, row);
+  for (const WavelengthRange& range : exclude) {
+    const auto first = std::upper_bound(spectra.wave.begin(), spectra.wave.end(), range.first),
+               end = std::lower_bound(first, spectra.wave.end(), range.last);
+    std::fill(weights.begin() + (first - spectra.wave.begin()),
+              weights.begin() + (end - spectra.wave.begin()), 0);
+  }
+  return weights;
+}
+
+int BinsWithWeight(absl::Span<const double> weights) {
+  return static_cast<int>(std::count_if(weights.begin(), weights.end(), [](double w) { return w > 0; }));
+}
+
+StarlessSegment WithoutStar(const VelocitySegment& segment, const Array<double, 2>& polynomials, int degree) {
+  const std::vector<double> flat(segment.ivar.size(), 1);
+  std::vector<double> spread(flat.size());
+  segment.resolution.Multiply(flat.data(), spread.data());
+  return {segment.arm, BinsWithWeight(segment.ivar),
+          FitContinuum(polynomials, degree, spread, segment.flux, segment.ivar).chi2};
 }
 
 StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& velocities,
                     const std::vector<ScanMinimum>& minima, std::vector<VelocityFit> fits,
-                    const StarlessSpectrum& starless, const VelocityOptions& options) {
+                    const std::vector<StarlessSegment>& segments, size_t arms,
+                    const VelocityOptions& options) {
   StarVelocity star;
   for (const VelocityFit& fit : fits) star.evaluations += fit.evaluations;
   VelocityFit& fit = fits[BestFit(fits)];
@@ -133,31 +171,32 @@ StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& veloc
   star.parameter_errors.assign(fit.errors.begin() + 1, fit.errors.end() - 1);
   star.vsini = std::sqrt(fit.x.back());
   star.chi2 = fit.chi2;
-  star.bins = starless.bins;
-  star.continuum_chi2 = starless.continuum_chi2;
+  star.arms = ArmsOf(&fit, segments, arms);
+  for (const ArmVelocity& arm : star.arms) {
+    star.bins += arm.bins;
+    star.continuum_chi2 += arm.continuum_chi2;
+  }
   const size_t position = BestVelocity(profile.chi2);
   const bool scan_ends = position <= 1 || position + 2 >= velocities.size();
   star.flag = FlagOf(star, scan_ends || std::abs(star.v) > options.most - options.step);
   for (double* const error : ErrorsOf(&star)) *error = std::isfinite(*error) ? *error : kNan;
-  star.model = std::move(fit.model);
-  star.continuum = std::move(fit.continuum);
   star.scan_velocity = velocities[position];
   star.scan.assign(profile.chi2.begin(), profile.chi2.end());
   return star;
 }
 
-StarVelocity StarWithoutData(size_t parameters, int bins) {
+StarVelocity StarWithoutData(size_t parameters, size_t arms) {
   StarVelocity none;
   none.v = none.error = none.conditional_error = none.vsini = none.v2 = none.scan_velocity = kNan;
   none.chi2 = none.continuum_chi2 = kNan;
   none.parameters.assign(parameters, kNan);
   none.parameter_errors.assign(parameters, kNan);
-  none.bins = bins;
+  none.arms.resize(arms);
   none.flag = kVelocityNoData;
   return none;
 }
 
-absl::Status CheckVelocityOptions(const UsableSpectra& spectra, const VelocityOptions& options) {
+absl::Status CheckVelocityOptions(const VelocityOptions& options) {
   if (!(options.step > 0) || !(options.most >= options.step) || options.most / options.step > 1e4 ||
       !(options.most < 3e4)) {
     return absl::InvalidArgumentError(
@@ -170,6 +209,16 @@ absl::Status CheckVelocityOptions(const UsableSpectra& spectra, const VelocityOp
         "the first not larger",
         options.scan_degree, options.degree));
   }
+  for (const WavelengthRange& range : options.exclude) {
+    if (range.first < range.last) continue;  // not where one is NaN
+    return absl::InvalidArgumentError(
+        absl::StrFormat("velocity: cannot leave out %g to %g Angstrom: the first must be less than the last",
+                        range.first, range.last));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckVelocityBins(const UsableSpectra& spectra) {
   if (spectra.bins() > 2 * kEdgeBins + 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("velocity: need more than %d bins, there are %d", 2 * kEdgeBins + 1, spectra.bins()));

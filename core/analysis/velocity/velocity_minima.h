@@ -32,25 +32,36 @@ std::vector<ScanMinimum> MinimaOf(const ScanProfile& profile, const std::vector<
 // The fit with the least chi-square, the first of several. REQUIRES: one or more.
 size_t BestFit(const std::vector<VelocityFit>& fits);
 
-// What is known of a spectrum without any star.
-struct StarlessSpectrum {
-  int bins = 0;               // with data
-  double continuum_chi2 = 0;  // of a continuum alone
-};
-// `ivar`: InnerIvar of the row. `polynomials`: T_0 .. T_2 degree.
-StarlessSpectrum WithoutStar(const UsableSpectra& spectra, int row, absl::Span<const double> ivar,
-                             const Array<double, 2>& polynomials, int degree);
-
-// `fits`: of the minima that have a start, in their order.
-StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& velocities,
-                    const std::vector<ScanMinimum>& minima, std::vector<VelocityFit> fits,
-                    const StarlessSpectrum& starless, const VelocityOptions& options);
-// The result for a spectrum in which too few bins have data.
-StarVelocity StarWithoutData(size_t parameters, int bins);
+// A row's weights in scan and fits: 0 in the ranges that are left out, and in kEdgeBins bins at either end.
+std::vector<double> VelocityWeights(const UsableSpectra& spectra, int row,
+                                    const std::vector<WavelengthRange>& exclude);
+// The bins that count.
+int BinsWithWeight(absl::Span<const double> weights);
+// A spectrum with fewer of them does not count.
 inline int LeastVelocityBins(const VelocityOptions& options) { return 3 * options.degree + 10; }
 
-// InvalidArgument for options that make no scan, or too few bins.
-absl::Status CheckVelocityOptions(const UsableSpectra& spectra, const VelocityOptions& options);
+// What is known of a segment without any star.
+struct StarlessSegment {
+  size_t arm = 0;
+  int bins = 0;               // that count
+  double continuum_chi2 = 0;  // of a continuum alone, as the resolution spreads it
+};
+// `polynomials`: T_0 .. T_2 degree.
+StarlessSegment WithoutStar(const VelocitySegment& segment, const Array<double, 2>& polynomials, int degree);
+
+// `fits`: of the minima that have a start, in their order. `segments`: those that were fitted, by arm. All is
+// there but the scans of `arms` arms.
+StarVelocity StarOf(const ScanProfile& profile, const std::vector<double>& velocities,
+                    const std::vector<ScanMinimum>& minima, std::vector<VelocityFit> fits,
+                    const std::vector<StarlessSegment>& segments, size_t arms,
+                    const VelocityOptions& options);
+// The result for a target without a segment that counts.
+StarVelocity StarWithoutData(size_t parameters, size_t arms);
+
+// InvalidArgument for options that make no scan.
+absl::Status CheckVelocityOptions(const VelocityOptions& options);
+// InvalidArgument for too few bins.
+absl::Status CheckVelocityBins(const UsableSpectra& spectra);
 
 }  // namespace spexd
 

@@ -8,6 +8,7 @@
 
 #include "core/analysis/velocity/continuum_fit.h"
 #include "core/analysis/velocity/shared/fit_steps.h"
+#include "core/analysis/velocity/velocity_minima.h"
 #include "core/base/median.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/parallel.h"
@@ -27,13 +28,15 @@ struct ScanRows {
   std::vector<double> chi2;  // of flux 0 [row]
 };
 
-ScanRows MakeRows(const UsableSpectra& spectra, const std::vector<int>& rows, int degree) {
+ScanRows MakeRows(const UsableSpectra& spectra, const std::vector<int>& rows,
+                  const VelocityOptions& options) {
+  const int degree = options.scan_degree;
   const int64_t count = static_cast<int64_t>(rows.size()), bins = spectra.bins();
   const Array<double, 2> polynomials = Chebyshev(spectra.wave, 2 * degree);
   ScanRows scan{Array<float, 2>({count * (degree + 1), bins}),
                 Array<float, 2>({count * (2 * degree + 1), bins}), std::vector<double>(count, 0)};
   for (int64_t i = 0; i < count; ++i) {
-    const std::vector<double> ivar = InnerIvar(spectra, rows[i]);
+    const std::vector<double> ivar = VelocityWeights(spectra, rows[i], options.exclude);
     const auto flux = spectra.flux.Row(rows[i]);
     for (int64_t j = 0; j < bins; ++j) scan.chi2[i] += ivar[j] * flux[j] * flux[j];
     for (int n = 0; n <= 2 * degree; ++n) {
@@ -100,11 +103,12 @@ void SolveScan(const Array<float, 2>& data, const Array<float, 2>& moments, int6
 
 absl::StatusOr<Array<double, 3>> ScanVelocities(const UsableSpectra& spectra, const std::vector<int>& rows,
                                                 const BinnedTemplates& templates,
-                                                const std::vector<double>& velocities, int degree,
-                                                const Workers& workers) {
+                                                const std::vector<double>& velocities,
+                                                const VelocityOptions& options, const Workers& workers) {
+  const int degree = options.scan_degree;
   const int64_t count = static_cast<int64_t>(rows.size()), steps = static_cast<int64_t>(velocities.size()),
                 library = templates.coefficients().shape(0);
-  const ScanRows scan = MakeRows(spectra, rows, degree);
+  const ScanRows scan = MakeRows(spectra, rows, options);
   std::vector<SplinePositions> positions;
   for (const double velocity : velocities) positions.push_back(templates.PositionsAt(velocity));
   Array<double, 3> chi2({count, library, steps});

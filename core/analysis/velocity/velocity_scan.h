@@ -8,18 +8,19 @@
 #include "absl/status/statusor.h"
 #include "core/analysis/usable_spectra.h"
 #include "core/analysis/velocity/template_library.h"
+#include "core/analysis/velocity/velocity.h"
 #include "core/base/array.h"
 #include "core/base/threads/parallel.h"
 
 namespace spexd {
 
-// Chi-square [row, template, velocity] with a continuum of `degree`. `templates`: with the mean resolution.
-// Spectra whose data do not determine the continuum have the chi-square of flux 0. REQUIRES: a OneBlasThread
-// lives, or the rounding depends on the threads of OpenBLAS.
+// Chi-square [row, template, velocity] of one arm with a continuum of options.scan_degree. `templates`: with
+// the mean resolution. Spectra whose data do not determine the continuum have the chi-square of flux 0.
+// REQUIRES: a OneBlasThread lives, or the rounding depends on the threads of OpenBLAS.
 absl::StatusOr<Array<double, 3>> ScanVelocities(const UsableSpectra& spectra, const std::vector<int>& rows,
                                                 const BinnedTemplates& templates,
-                                                const std::vector<double>& velocities, int degree,
-                                                const Workers& workers);
+                                                const std::vector<double>& velocities,
+                                                const VelocityOptions& options, const Workers& workers);
 
 // The standard deviation, Angstrom, of the median resolution of the rows.
 double MeanResolution(const UsableSpectra& spectra, const std::vector<int>& rows);

@@ -52,6 +52,8 @@ class CudaFrameAnalysis : public FrameAnalysis {
                                                           const TemplateLibrary& library,
                                                           const VelocityOptions& options) override {
     Begin();
+    by_device_ = options.exclude.empty();
+    if (!by_device_) return FrameAnalysis::FitVelocities(rows, library, options);
     const OnDevice current(makers_.device->name.index);
     SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "velocities");
     SPEXD_RETURN_IF_ERROR(frame_.Stage(spectra(), {options.threads, options.stop}));

@@ -100,7 +100,7 @@ absl::StatusOr<std::shared_ptr<const PreparedLibrary>> PreparedLibrary::Make(Ana
   SPEXD_ASSIGN_OR_RETURN(
       const BinnedTemplates templates,
       BinnedTemplates::Make(library, wave, reach, std::nullopt, Workers{options.threads, options.stop}));
-  made->ranges_ = RangesOf(library, templates, options.rotation);
+  made->ranges_ = RangesOf(library, {&templates}, options.rotation);
   const int most = device->shared_bytes - kStaticShared;
   made->plan_ =
       PlanFit(static_cast<int>(library.axes.size()), MostSpacing(wave, library.step), library.step, most);

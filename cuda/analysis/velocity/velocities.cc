@@ -247,12 +247,15 @@ class FrameVelocities {
   // continua without stars.
   absl::Status MakeRoom() {
     starless_.resize(rows_.size());
+    models_.resize(rows_.size());
     return ParallelFor(count_, HostWorkers(), [&](int64_t i) {
       if (minima_[i].empty()) return absl::OkStatus();
-      starless_[i] = WithoutStar(host_spectra_, rows_[i], InnerIvar(host_spectra_, rows_[i]),
-                                 library_.polynomials(), options_.degree);
-      stars_[i].continuum.assign(static_cast<size_t>(bins_), 0);
-      stars_[i].model.assign(static_cast<size_t>(bins_), 0);
+      const VelocitySegment segment = {0, host_spectra_.flux.Row(rows_[i]),
+                                       VelocityWeights(host_spectra_, rows_[i], {}),
+                                       ResolutionMatrix(*host_spectra_.resolution, rows_[i])};
+      starless_[i] = {WithoutStar(segment, library_.polynomials(), options_.degree)};
+      const std::vector<double> zero(static_cast<size_t>(bins_), 0);
+      models_[i] = {0, zero, zero};
       return absl::OkStatus();
     });
   }
@@ -268,25 +271,27 @@ class FrameVelocities {
     to.conditional_error = outcome.conditional_error;
     to.chi2 = outcome.chi2;
     to.evaluations = outcome.evaluations;
+    to.arm_velocities = {outcome.x[0]};  // one arm has the velocity of the fit
+    to.arm_errors = {outcome.conditional_error};
     return to;
   }
   // The continuum and the model of a fit, where both are 0.
-  void AddModel(int64_t fit, StarVelocity* star) const {
+  void AddModel(int64_t fit, SegmentFit* to) const {
     int64_t unused = 0;
     const FitArrays a = LayOutFits(fitted_.data(), &unused);
     const FitOutcome& outcome = a.outcomes[fit];
     if (outcome.solved == 0) return;
     for (int k = 0; k <= options_.degree; ++k) {
-      AddScaled(outcome.coefficients[k], &library_.polynomials()(k, 0), bins_, star->continuum.data());
+      AddScaled(outcome.coefficients[k], &library_.polynomials()(k, 0), bins_, to->continuum.data());
     }
     const float* const light = a.models + fit * bins_;
-    for (int j = 0; j < bins_; ++j) star->model[j] = star->continuum[j] * light[j];
+    for (int j = 0; j < bins_; ++j) to->model[j] = to->continuum[j] * light[j];
   }
 
   // The result of a spectrum.
   void PutTogether(int64_t i) {
     if (minima_[i].empty()) {
-      stars_[i] = StarWithoutData(library_.library().axes.size(), scanned_.with_data[i]);
+      stars_[i] = StarWithoutData(library_.library().axes.size(), 1);
       return;
     }
     std::vector<VelocityFit> fits;
@@ -296,10 +301,12 @@ class FrameVelocities {
       }
     }
     const size_t best = BestFit(fits);
-    fits[best].continuum = std::move(stars_[i].continuum);
-    fits[best].model = std::move(stars_[i].model);
-    stars_[i] = StarOf(ProfileOf(i), library_.scanned(), minima_[i], std::move(fits), starless_[i], options_);
-    AddModel(static_cast<int64_t>(first_start_[i] + best), &stars_[i]);
+    AddModel(static_cast<int64_t>(first_start_[i] + best), &models_[i]);
+    models_[i].chi2 = fits[best].chi2;
+    fits[best].segments = {std::move(models_[i])};
+    const ScanProfile profile = ProfileOf(i);
+    stars_[i] = StarOf(profile, library_.scanned(), minima_[i], std::move(fits), starless_[i], 1, options_);
+    stars_[i].arms[0].scan = stars_[i].scan;
   }
 
   int size() const { return static_cast<int>(library_.library().axes.size()) + 2; }
@@ -330,7 +337,8 @@ class FrameVelocities {
   std::vector<std::vector<ScanMinimum>> minima_;  // [row]; empty without data
   std::vector<size_t> first_start_;               // [row]
   std::vector<FitStart> starts_;
-  std::vector<StarlessSpectrum> starless_;  // [row]
+  std::vector<std::vector<StarlessSegment>> starless_;  // [row]: one segment, or none without data
+  std::vector<SegmentFit> models_;                      // [row]: room for the best
   std::vector<StarVelocity> stars_;         // [row]: the results
 };
 
@@ -360,7 +368,8 @@ absl::StatusOr<std::vector<StarVelocity>> Velocities::Fit(const UsableSpectra& s
                                                           const std::vector<int>& rows,
                                                           const TemplateLibrary& library,
                                                           const VelocityOptions& options) {
-  SPEXD_RETURN_IF_ERROR(CheckVelocityOptions(spectra, options));
+  SPEXD_RETURN_IF_ERROR(CheckVelocityOptions(options));
+  SPEXD_RETURN_IF_ERROR(CheckVelocityBins(spectra));
   if (rows.empty()) return std::vector<StarVelocity>();
   const OnDevice current(device_.name.index);
   SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, "making it current");
