@@ -47,7 +47,6 @@ FitRanges RangesOf(const TemplateLibrary& library, absl::Span<const BinnedTempla
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // A point of the fit: the star there in each segment, and its best continuum.
 struct Point {
@@ -174,8 +173,8 @@ VelocityFit FitVelocity(const VelocityModel& model, absl::Span<const VelocitySeg
   }
   fit.x = point.x;
   fit.chi2 = point.chi2;
-  fit.errors.assign(fit.x.size(), kNan);
-  fit.arm_velocities.assign(model.arms.size(), kNan);
+  fit.errors.assign(fit.x.size(), std::numeric_limits<double>::quiet_NaN());
+  fit.arm_velocities.assign(model.arms.size(), std::numeric_limits<double>::quiet_NaN());
   fit.arm_errors = fit.arm_velocities;
   for (const ContinuumFit& part : point.fits) {
     const auto bins = static_cast<size_t>(point.stars[fit.segments.size()].shape(1));
