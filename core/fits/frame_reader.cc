@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "core/fits/images/image_hdu.h"
 #include "core/fits/readers.h"
 #include "core/fits/score_columns.h"
+#include "core/fits/spectra_hdus.h"
 #include "core/fits/traces/trace_table.h"
 
 namespace spexd {
@@ -34,69 +36,6 @@ absl::StatusOr<std::string> PrefixOf(const FitsFile& file) {
     prefix = hdu.name.substr(0, hdu.name.size() - 4);
   }
   return prefix;
-}
-
-absl::StatusOr<std::vector<double>> ReadWave(const FitsFile& file, const std::string& prefix = "") {
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({prefix + "WAVELENGTH", prefix + "WAVE"}));
-  SPEXD_ASSIGN_OR_RETURN(const auto values, (ReadImage<double, 2>(*hdu)));
-  if (values.shape(0) != 1 || values.size() > kMaxWavelengthBins) {
-    return hdu->Error(absl::StrFormat("has shape %d x %d, must be one row of at most %d wavelengths",
-                                      values.shape(0), values.shape(1), kMaxWavelengthBins));
-  }
-  const std::vector<double> wave(values.flat().begin(), values.flat().end());
-  const double step =
-      wave.size() > 1 ? (wave.back() - wave.front()) / static_cast<double>(wave.size() - 1) : 1;
-  for (size_t k = 0; k < wave.size(); ++k) {
-    // Written so that NaN fails.
-    if (!(std::abs(wave[k] - (wave[0] + static_cast<double>(k) * step)) < 1e-3 * step) ||
-        !std::isfinite(wave[k])) {
-      return hdu->Error(
-          absl::StrFormat("wavelength %d is %g: they must be finite, increasing and uniform", k, wave[k]));
-    }
-  }
-  return wave;
-}
-
-// The grid whose Wave(j) are the values read, to the bit if this program wrote them.
-WavelengthGrid GridOf(const std::vector<double>& wave, const Hdu& flux) {
-  WavelengthGrid grid{wave[0], flux.Number("WAVESTEP").value_or(1), static_cast<int>(wave.size())};
-  if (wave.size() > 1) grid.step = wave[1] - wave[0];
-  if (std::abs(grid.last() - wave.back()) > 1e-9 * wave.back()) {
-    grid.step = (wave.back() - wave[0]) / static_cast<double>(wave.size() - 1);
-  }
-  if (!(grid.step > 0)) grid.step = 1;
-  return grid;
-}
-
-template <typename T>
-absl::Status CheckShape(const Hdu& hdu, const Array<T, 2>& values, int64_t fibres, int64_t bins) {
-  if (values.shape(0) == fibres && values.shape(1) == bins) return absl::OkStatus();
-  return hdu.Error(absl::StrFormat("has shape %d x %d, must be %d fibres x %d wavelengths", values.shape(0),
-                                   values.shape(1), fibres, bins));
-}
-
-// A [fibre, wave] image; filled with zeros if it is missing and `required` is not set.
-template <typename T>
-absl::StatusOr<Array<T, 2>> ReadSpectra(const FitsFile& file, const std::string& name, int64_t fibres,
-                                        int64_t bins, bool required) {
-  if (!required && file.Find({name}) == nullptr) return Array<T, 2>({fibres, bins});
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
-  SPEXD_ASSIGN_OR_RETURN(auto values, (ReadImage<T, 2>(*hdu)));
-  SPEXD_RETURN_IF_ERROR(CheckShape(*hdu, values, fibres, bins));
-  return values;
-}
-
-absl::StatusOr<Array<float, 3>> ReadResolution(const FitsFile& file, const std::string& prefix,
-                                               int64_t fibres, int64_t bins) {
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({prefix + "RESOLUTION"}));
-  SPEXD_ASSIGN_OR_RETURN(auto values, (ReadImage<float, 3>(*hdu)));
-  if (values.shape(0) != fibres || values.shape(2) != bins || values.shape(1) % 2 != 1) {
-    return hdu->Error(
-        absl::StrFormat("has shape %d x %d x %d, must be %d fibres x an odd number of diagonals x %d "
-                        "wavelengths",
-                        values.shape(0), values.shape(1), values.shape(2), fibres, bins));
-  }
-  return values;
 }
 
 // The scores of the first band whose columns are there; nullopt if there are none.
@@ -161,19 +100,10 @@ absl::StatusOr<Frame> ReadFrame(const Source& source) {
   SPEXD_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(file));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* flux, file.Get({prefix + "FLUX"}));
   Frame frame;
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<double> wave, ReadWave(file, prefix));
-  frame.grid = GridOf(wave, *flux);
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.flux, (ReadImage<float, 2>(*flux)));
-  const int64_t bins = frame.grid.count, fibres = frame.spectra.flux.shape(0);
-  if (fibres > kMaxFibres)
-    return flux->Error(absl::StrFormat("has %d fibres, the limit is %d", fibres, kMaxFibres));
-  SPEXD_RETURN_IF_ERROR(CheckShape(*flux, frame.spectra.flux, fibres, bins));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.ivar, ReadSpectra<float>(file, prefix + "IVAR", fibres, bins, true));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.mask,
-                         ReadSpectra<uint32_t>(file, prefix + "MASK", fibres, bins, false));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.chi2pix,
-                         ReadSpectra<float>(file, prefix + "CHI2PIX", fibres, bins, false));
-  SPEXD_ASSIGN_OR_RETURN(frame.spectra.resolution, ReadResolution(file, prefix, fibres, bins));
+  SPEXD_ASSIGN_OR_RETURN(CameraSpectra camera, ReadCameraSpectra(file, {.prefix = prefix}));
+  frame.grid = camera.grid;
+  frame.spectra = std::move(camera.spectra);
+  const int64_t fibres = frame.spectra.flux.shape(0);
   SPEXD_ASSIGN_OR_RETURN(frame.scores, ReadScores(file, fibres));
   if (const Hdu* fibermap = file.Find({"FIBERMAP"})) {
     SPEXD_ASSIGN_OR_RETURN(frame.origin.fibermap, ReadRawTable(*fibermap));
@@ -209,11 +139,12 @@ absl::StatusOr<Truth> ReadTruth(const Source& source) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu* flux, file.Get({"FLUX"}));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* fibres, file.Get({"FIBER", "FIBERS"}));
   Truth truth;
-  SPEXD_ASSIGN_OR_RETURN(truth.wave, ReadWave(file));
+  SPEXD_ASSIGN_OR_RETURN(truth.wave, ReadWavelengths(file, ""));
   SPEXD_ASSIGN_OR_RETURN(truth.fibres, ReadFibres(*fibres));
   SPEXD_ASSIGN_OR_RETURN(truth.flux, (ReadImage<float, 2>(*flux)));
-  SPEXD_RETURN_IF_ERROR(CheckShape(*flux, truth.flux, static_cast<int64_t>(truth.fibres.size()),
-                                   static_cast<int64_t>(truth.wave.size())));
+  SPEXD_RETURN_IF_ERROR(CheckSpectraShape(*flux, truth.flux.shape(),
+                                          static_cast<int64_t>(truth.fibres.size()),
+                                          static_cast<int64_t>(truth.wave.size())));
   return truth;
 }
 

@@ -15,8 +15,8 @@
 #include "core/fits/images/image_hdu.h"
 #include "core/fits/psf_type.h"
 #include "core/fits/readers.h"
-#include "core/model/psf_outline.h"
 #include "core/model/psf_traces/lost_fibres.h"
+#include "core/model/psf_traces/psf_outline.h"
 
 namespace spexd {
 namespace {

@@ -81,9 +81,11 @@ absl::StatusOr<Frame> ReadFrame(const Source& source);
 enum class SpectraKind { kFrame, kTargets };
 absl::StatusOr<SpectraKind> KindOfSpectra(const Source& source);
 
-// A file of targets' spectra, as desispec and spex coadd write it: for each arm X (B, R, Z, or several combined:
-// BRZ) X_WAVELENGTH [bin], X_FLUX and X_IVAR [row, bin], X_MASK (optional), X_RESOLUTION [row, diagonal, bin];
-// FIBERMAP, with a row for each spectrum; EXP_FIBERMAP and SCORES (optional).
+// A file of targets' spectra, as desispec and spex coadd write it: for each arm X (B, R, Z, or several
+// combined: BRZ) X_WAVELENGTH [bin], uniform; X_FLUX and X_IVAR [row, bin], of any values; X_MASK (optional:
+// none means 0); X_RESOLUTION [row, diagonal, bin] with an odd number of diagonals. FIBERMAP, with a row for
+// each spectrum of each arm; EXP_FIBERMAP (optional); SCORES (optional), of the same rows. At most
+// kMaxTargetRows rows.
 absl::StatusOr<TargetSpectra> ReadTargetSpectra(const Source& source, const Workers& workers = {});
 
 // The header of its HDU FLUX, 80 characters a card, without END and the checksums.

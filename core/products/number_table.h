@@ -5,20 +5,23 @@
 #include <concepts>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "core/fits/hdu/fits_builder.h"
+#include "core/fits/hdu/table_file.h"
 
 namespace spexd {
 
 class NumberTable {
  public:
   struct Column {
-    std::string name, form, unit;         // TTYPE, TFORM (1K, 1D or nA), TUNIT ("" for none)
-    std::vector<int64_t> integers = {};   // [row] if 1K
-    std::vector<double> numbers = {};     // [row] if 1D
+    std::string name, form, unit;         // TTYPE, TFORM, TUNIT ("" for none)
+    std::vector<int64_t> integers = {};   // [row] if 1K or 1J
+    std::vector<double> numbers = {};     // [row] if 1D or 1E
     std::vector<std::string> texts = {};  // [row] if nA
+    RawColumn raw = {};  // its cells [row] if 1L, or copied from another table with its form and cards
   };
 
   explicit NumberTable(int64_t rows) : rows_(rows) {}
@@ -27,17 +30,31 @@ class NumberTable {
     columns_.push_back(
         {.name = std::move(name), .form = "1D", .unit = std::move(unit), .numbers = std::move(values)});
   }
+  void Add(std::string name, const std::vector<float>& values, std::string unit = "") {
+    columns_.push_back({.name = std::move(name),
+                        .form = "1E",
+                        .unit = std::move(unit),
+                        .numbers = {values.begin(), values.end()}});
+  }
   void Add(std::string name, std::vector<int64_t> values) {
     columns_.push_back({.name = std::move(name), .form = "1K", .unit = "", .integers = std::move(values)});
   }
+  void Add(std::string name, const std::vector<int32_t>& values) {
+    columns_.push_back(
+        {.name = std::move(name), .form = "1J", .unit = "", .integers = {values.begin(), values.end()}});
+  }
+  void Add(std::string name, const std::vector<bool>& values);
   void Add(std::string name, std::vector<std::string> values);
   // A column of what `value` makes of each row.
   template <typename Row, std::invocable<const Row&> Value, typename... Unit>
   void Add(std::string name, const std::vector<Row>& rows, const Value& value, Unit... unit) {
-    std::vector<decltype(value(rows[0]))> values;
+    std::vector<std::decay_t<decltype(value(rows[0]))>> values;
     for (const Row& row : rows) values.push_back(value(row));
     Add(std::move(name), std::move(values), std::move(unit)...);
   }
+  // These rows of a column of another table, as they are. REQUIRES: rows that it has.
+  void Copy(std::string name, const RawColumn& column, const std::vector<int>& rows);
+
   const std::vector<Column>& columns() const { return columns_; }
   // Begins a table HDU with all columns.
   void Write(const char* hdu, FitsBuilder* fits) const;

@@ -5,18 +5,22 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "core/analysis/usable_spectra.h"
 #include "core/base/status_macros.h"
 #include "core/fits/frame_header.h"
+#include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/readers.h"
 #include "core/products/number_table.h"
+#include "core/products/result_columns.h"
 
 namespace spexd {
 namespace {
+
+constexpr char kSkyCard[] = "IN_SKY";  // as in the pipeline's frames without sky
 
 Array<float, 2> Rounded(const Array<double, 2>& values) {
   Array<float, 2> rounded(values.shape());
@@ -55,35 +59,20 @@ void AddTable(const Frame& frame, const NumberTable& table, const char* hdu, Fit
   fits->Text("SPECSYS", barycentric ? "BARYCENT" : "TOPOCENT", "velocities and redshifts are so");
 }
 
-// HDU LINES: what is looked for, the names of groups in the header.
-void AddLineNames(FitsBuilder* fits) {
-  std::vector<double> waves, ratios;
-  std::vector<int64_t> numbers;
-  const std::vector<LineGroup>& groups = EmissionLines();
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (const Line& line : groups[g].lines) {
-      waves.push_back(line.wave);
-      ratios.push_back(line.ratio);
-      numbers.push_back(static_cast<int64_t>(g));
-    }
-  }
-  NumberTable table(static_cast<int64_t>(waves.size()));
-  table.Add("WAVE", waves, "Angstrom");
-  table.Add("RATIO", ratios);
-  table.Add("GROUP", numbers);
-  table.Write("LINES", fits);
-  for (size_t g = 0; g < groups.size(); ++g) {
-    fits->Text(absl::StrCat("GROUP", g).c_str(), groups[g].name, "");
-  }
+// What a star has in its only arm; empty without data.
+const std::vector<double>& OfArm(const StarVelocity& star, std::vector<double> ArmVelocity::*values) {
+  static const std::vector<double> kNone;
+  return star.arms.empty() ? kNone : star.arms[0].*values;
 }
 
 // An image HDU with a row for each star; NaN for stars without it.
-void AddRows(const char* name, const std::vector<StarVelocity>& stars,
-             const std::vector<double> StarVelocity::*values, int64_t size, FitsBuilder* fits) {
+template <typename RowOf>
+void AddRows(const char* name, const std::vector<StarVelocity>& stars, const RowOf& row_of, int64_t size,
+             FitsBuilder* fits) {
   const int64_t rows = static_cast<int64_t>(stars.size());
   Array<float, 2> image({rows, size}, std::numeric_limits<float>::quiet_NaN());
   for (int64_t k = 0; k < rows; ++k) {
-    const std::vector<double>& row = stars[static_cast<size_t>(k)].*values;
+    const std::vector<double>& row = row_of(stars[static_cast<size_t>(k)]);
     std::transform(row.begin(), row.end(), image.Row(k).begin(),
                    [](double value) { return static_cast<float>(value); });
   }
@@ -136,6 +125,10 @@ Frame SkySubtracted(Frame frame, const Sky& sky) {
   frame.spectra.flux = Rounded(sky.flux);
   frame.spectra.ivar = Rounded(sky.ivar);
   frame.spectra.mask = sky.mask;
+  std::vector<std::string>& cards = frame.origin.image_cards;
+  cards = FilterCards(cards, [](absl::string_view card) { return CardKeyword(card) != kSkyCard; });
+  cards.push_back(
+      absl::StrFormat("%-80s", absl::StrFormat("%-8s= '%-8s' / sky that was subtracted", kSkyCard, "spexd")));
   return frame;
 }
 
@@ -144,34 +137,13 @@ NumberTable VelocityTable(const Frame& frame, const std::vector<int>& targets,
                           const std::vector<std::string>& parameters) {
   NumberTable table(static_cast<int64_t>(targets.size()));
   AddTargets(frame, targets, &table);
-  constexpr char kVelocityUnit[] = "km/s";
-  const auto add = [&](const char* name, const auto& value, const auto&... unit) {
-    table.Add(name, velocities, value, unit...);
-  };
-  add(
-      "VRAD", [](const StarVelocity& star) { return star.v; }, kVelocityUnit);
-  add(
-      "VRAD_ERR", [](const StarVelocity& star) { return star.error; }, kVelocityUnit);
-  add(
-      "VRAD_ERR_COND", [](const StarVelocity& star) { return star.conditional_error; }, kVelocityUnit);
-  for (size_t k = 0; k < parameters.size(); ++k) {
-    const std::string name = absl::AsciiStrToUpper(parameters[k]);
-    const std::string unit = name == "TEFF" ? "K" : "";
-    table.Add(
-        name, velocities, [k](const StarVelocity& star) { return star.parameters[k]; }, unit);
-    table.Add(
-        absl::StrCat(name, "_ERR"), velocities,
-        [k](const StarVelocity& star) { return star.parameter_errors[k]; }, unit);
-  }
-  add(
-      "VSINI", [](const StarVelocity& star) { return star.vsini; }, kVelocityUnit);
-  add("CHISQ_TOT", [](const StarVelocity& star) { return star.chi2; });
-  add("CHISQ_C_TOT", [](const StarVelocity& star) { return star.continuum_chi2; });
-  add("NBIN", [](const StarVelocity& star) { return int64_t{star.bins}; });
-  add("DCHI2", [](const StarVelocity& star) { return star.dchi2; });
-  add(
-      "V2", [](const StarVelocity& star) { return star.v2; }, kVelocityUnit);
-  add("RVS_WARN", [](const StarVelocity& star) { return int64_t{star.flag}; });
+  const VelocityColumns columns{velocities, "km/s"};
+  columns.AddVelocity(&table);
+  columns.AddParameters(parameters, &table);
+  columns.AddRotation(&table);
+  columns.AddChiSquares("NBIN", &table);
+  columns.AddAmbiguity(&table);
+  columns.AddWarning(&table);
   return table;
 }
 
@@ -183,13 +155,17 @@ absl::Status WriteVelocities(const Frame& frame, const std::vector<int>& targets
   const std::vector<double> scanned = ScannedVelocities(options);
   FitsBuilder fits(8 * static_cast<int64_t>(targets.size()) * (bins + scanned.size()) + (1 << 20));
   AddTable(frame, VelocityTable(frame, targets, velocities, parameters), "RVTAB", &fits);
-  AddRows("MODEL", velocities, &StarVelocity::model, bins, &fits);
+  const auto of_arm = [](std::vector<double> ArmVelocity::*values) {
+    return [values](const StarVelocity& star) -> const std::vector<double>& { return OfArm(star, values); };
+  };
+  AddRows("MODEL", velocities, of_arm(&ArmVelocity::model), bins, &fits);
   fits.Text("BUNIT", "electron/Angstrom", "best template times its continuum");
-  AddRows("CONTINUUM", velocities, &StarVelocity::continuum, bins, &fits);
+  AddRows("CONTINUUM", velocities, of_arm(&ArmVelocity::continuum), bins, &fits);
   fits.BeginImage("WAVELENGTH", DOUBLE_IMG, {bins});
   fits.Text("BUNIT", "Angstrom", "vacuum");
   fits.Pixels(absl::MakeConstSpan(frame.grid.Values()));
-  AddRows("CHI2", velocities, &StarVelocity::scan, static_cast<int64_t>(scanned.size()), &fits);
+  const auto scan = [](const StarVelocity& star) -> const std::vector<double>& { return star.scan; };
+  AddRows("CHI2", velocities, scan, static_cast<int64_t>(scanned.size()), &fits);
   fits.BeginImage("VELOCITY", DOUBLE_IMG, {static_cast<int64_t>(scanned.size())});
   fits.Text("BUNIT", "km/s", "of CHI2");
   fits.Pixels(absl::MakeConstSpan(scanned));
@@ -200,15 +176,7 @@ NumberTable RedshiftTable(const Frame& frame, const std::vector<int>& targets,
                           const std::vector<LineRedshift>& lines) {
   NumberTable table(static_cast<int64_t>(targets.size()));
   AddTargets(frame, targets, &table);
-  const auto add = [&](const char* name, const auto& value) { table.Add(name, lines, value); };
-  add("Z", [](const LineRedshift& line) { return line.z; });
-  add("ZERR", [](const LineRedshift& line) { return line.error; });
-  add("ZWARN", [](const LineRedshift& line) { return int64_t{line.warning}; });
-  add("DCHI2", [](const LineRedshift& line) { return line.dchi2; });
-  add("SNR", [](const LineRedshift& line) { return std::sqrt(line.dchi2); });
-  add("GAP", [](const LineRedshift& line) { return line.gap; });
-  add("Z2", [](const LineRedshift& line) { return line.z2; });
-  add("NLINES", [](const LineRedshift& line) { return int64_t{line.lines}; });
+  AddLineColumns(lines, &table);
   return table;
 }
 
@@ -216,7 +184,7 @@ absl::Status WriteLines(const Frame& frame, const std::vector<int>& targets,
                         const std::vector<LineRedshift>& lines, const std::string& path) {
   FitsBuilder fits(1 << 20);
   AddTable(frame, RedshiftTable(frame, targets, lines), "ZLINES", &fits);
-  AddLineNames(&fits);
+  WriteLineNames(&fits);
   return fits.Write(path);
 }
 

@@ -25,7 +25,7 @@ absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& pat
 Array<double, 2> SkyModelIvar(const Sky& sky);
 Array<uint32_t, 2> SkyModelMask(const Sky& sky);
 
-// The frame without the sky, flat-fielded if it was made so.
+// The frame without the sky, flat-fielded if it was made so. A card IN_SKY tells that it was subtracted.
 Frame SkySubtracted(Frame frame, const Sky& sky);
 
 // A row for each of `targets`, with the columns of rvspecfit's tables and DCHI2, V2, NBIN. `parameters`:

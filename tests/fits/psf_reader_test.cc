@@ -1,7 +1,7 @@
 #include "absl/strings/str_format.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
-#include "core/model/psf_outline.h"
+#include "core/model/psf_traces/psf_outline.h"
 #include "tests/fits/expectations.h"
 #include "tests/fits/samples.h"
 #include "tests/support/matchers.h"

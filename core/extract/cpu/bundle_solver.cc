@@ -10,7 +10,7 @@
 #include "core/extract/bundle_trim.h"
 #include "core/extract/cpu/root_error.h"
 #include "core/extract/formulas.h"
-#include "core/model/psf_outline.h"
+#include "core/model/psf_traces/psf_outline.h"
 #include "core/model/tolerances.h"
 #include "core/plan/fibre_blocks.h"
 #include "core/plan/grid_plan.h"

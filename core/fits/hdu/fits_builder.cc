@@ -237,6 +237,12 @@ void FitsBuilder::ColumnText(int column, int64_t row, const std::string& text) {
   fits_write_col(file_, TSTRING, column, row, 1, 1, &pointer, &status_);
 }
 
+void FitsBuilder::RowBytes(int64_t row, int64_t position, absl::string_view bytes) {
+  // CFITSIO only reads them.
+  auto* const data = reinterpret_cast<unsigned char*>(Mutable(bytes.data()));
+  fits_write_tblbytes(file_, row, position, static_cast<LONGLONG>(bytes.size()), data, &status_);
+}
+
 absl::Status FitsBuilder::CfitsioStatus() const {
   if (status_ == 0) return absl::OkStatus();
   char text[FLEN_STATUS] = "";

@@ -71,6 +71,8 @@ class FitsBuilder {
   void ColumnValues(int column, int64_t first_row, absl::Span<const double> values);
   void ColumnValues(int column, int64_t first_row, absl::Span<const int64_t> values);
   void ColumnText(int column, int64_t row, const std::string& text);
+  // Bytes of a row of a table as they are on disk, at a position in it; both count from 1.
+  void RowBytes(int64_t row, int64_t position, absl::string_view bytes);
 
   // Ends the file. Its bytes, put together by up to `threads` threads.
   absl::StatusOr<std::string> Bytes(int threads = 1);

@@ -11,6 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/byte_order.h"
@@ -23,6 +24,8 @@
 
 namespace spexd {
 namespace {
+
+constexpr size_t kKeywordBytes = 8;  // of a card
 
 absl::Status Disagree() { return absl::InvalidArgumentError("FIBERMAP: header and data do not agree"); }
 
@@ -183,6 +186,40 @@ absl::StatusOr<std::vector<std::string>> TextColumn(const RawTable& table, absl:
         return absl::OkStatus();
       }));
   return values;
+}
+
+RawTable RowsOf(const RawTable& table, const std::vector<int>& rows) {
+  RawTable some = table.Sliced(0, 0);  // the heap alone
+  some.rows = static_cast<int64_t>(rows.size());
+  std::string data;
+  data.reserve(static_cast<size_t>(some.rows * table.row_bytes) + some.data.size());
+  for (const int row : rows)
+    data.append(table.data, static_cast<size_t>(row * table.row_bytes), static_cast<size_t>(table.row_bytes));
+  some.data = data + some.data;
+  for (std::string& card : some.cards)
+    if (CardKeyword(card) == "NAXIS2") card = IntegerCard("NAXIS2", some.rows);
+  return some;
+}
+
+absl::StatusOr<RawColumn> CopyColumn(const RawTable& table, absl::string_view name) {
+  RawColumn copy;
+  SPEXD_RETURN_IF_ERROR(
+      WithColumn(table, name, [&](const Hdu& hdu, const TableView& view, const Column& column) {
+        if (column.element != ' ')
+          return hdu.Error(absl::StrFormat("column %s has arrays in the heap, and is not copied", name));
+        const auto number = static_cast<int64_t>(&column - view.columns().data()) + 1;
+        copy.form = hdu.String(absl::StrCat("TFORM", number)).value_or("");
+        copy.width = column.width;
+        for (int64_t row = 0; row < view.rows(); ++row) copy.cells.emplace_back(view.Cell(row, column));
+        for (const char* stem : {"TUNIT", "TSCAL", "TZERO", "TNULL", "TDIM"}) {
+          const auto card = hdu.card_of.find(absl::StrCat(stem, number));
+          if (card == hdu.card_of.end()) continue;
+          const std::string& text = hdu.cards[card->second];
+          if (IsWellFormedCard(text)) copy.cards.emplace_back(stem, text.substr(kKeywordBytes));
+        }
+        return absl::OkStatus();
+      }));
+  return copy;
 }
 
 absl::StatusOr<std::vector<int64_t>> IntegerColumn(const RawTable& table, absl::string_view name) {

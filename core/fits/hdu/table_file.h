@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,21 @@ absl::StatusOr<std::vector<double>> NumberColumn(const RawTable& table, absl::st
 absl::StatusOr<std::vector<std::string>> TextColumn(const RawTable& table, absl::string_view name);
 // The same of integers.
 absl::StatusOr<std::vector<int64_t>> IntegerColumn(const RawTable& table, absl::string_view name);
+
+// These rows, in this order, a row as often as it is named, with the whole heap. REQUIRES: rows of the table.
+RawTable RowsOf(const RawTable& table, const std::vector<int>& rows);
+
+// A column as it is on disk, to be copied into another table.
+struct RawColumn {
+  std::string form;                // TFORM
+  int64_t width = 0;               // bytes of a cell
+  std::vector<std::string> cells;  // [row]
+  // What describes its values, if the table tells it: TUNIT, TSCAL, TZERO, TNULL and TDIM, and the characters
+  // that follow the keyword in the card.
+  std::vector<std::pair<std::string, std::string>> cards;
+};
+// InvalidArgument if the table has no column of this name, or one of arrays in its heap.
+absl::StatusOr<RawColumn> CopyColumn(const RawTable& table, absl::string_view name);
 
 }  // namespace spexd
 

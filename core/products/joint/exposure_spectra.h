@@ -24,8 +24,11 @@ struct NamedFrame {
   std::string name;  // of its file, for errors
   Frame frame;       // without the sky
 };
-// InvalidArgument that names the files: "A and B are not of one exposure: ..", "camera b was there before", no
-// FIBERMAP. Moves the spectra.
+// An arm is named by the letter of CAMERA; where there is no such card, by the band of its wavelengths. The
+// order of the frames does not matter: name, cards and fibermap are those of the frame with the shortest
+// wavelengths. InvalidArgument that names the files: "A and B are not of one exposure: .." (ExposureOf,
+// HELIOCOR or the TARGETIDs of their rows differ), "camera b was there before", no FIBERMAP. Moves the
+// spectra.
 absl::StatusOr<TargetSpectra> JoinFrames(std::vector<NamedFrame> frames);
 
 }  // namespace spexd

@@ -1,6 +1,6 @@
 // PSFs without the coefficients of their terms, as they are known before their tables are read.
-#ifndef SPEXD_CORE_MODEL_PSF_OUTLINE_H_
-#define SPEXD_CORE_MODEL_PSF_OUTLINE_H_
+#ifndef SPEXD_CORE_MODEL_PSF_TRACES_PSF_OUTLINE_H_
+#define SPEXD_CORE_MODEL_PSF_TRACES_PSF_OUTLINE_H_
 
 #include <algorithm>
 
@@ -16,4 +16,4 @@ inline bool HasAllTerms(const Psf& psf) {
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_MODEL_PSF_OUTLINE_H_
+#endif  // SPEXD_CORE_MODEL_PSF_TRACES_PSF_OUTLINE_H_

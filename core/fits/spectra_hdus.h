@@ -1,0 +1,44 @@
+// The HDUs that hold the spectra of one camera, in frames and in files of spectra of several.
+#ifndef SPEXD_CORE_FITS_SPECTRA_HDUS_H_
+#define SPEXD_CORE_FITS_SPECTRA_HDUS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/array.h"
+#include "core/base/threads/parallel.h"
+#include "core/fits/hdu/fits_file.h"
+#include "core/model/frame.h"
+#include "core/model/psf.h"
+#include "core/model/wavelength_grid.h"
+
+namespace spexd {
+
+// HDU WAVELENGTH or WAVE behind the prefix: at most kMaxWavelengthBins, Angstrom. InvalidArgument unless they
+// are finite, increasing and uniform.
+absl::StatusOr<std::vector<double>> ReadWavelengths(const FitsFile& file, const std::string& prefix);
+
+// InvalidArgument that names the HDU unless `shape` is that.
+absl::Status CheckSpectraShape(const Hdu& hdu, const Array<float, 2>::Shape& shape, int64_t fibres,
+                               int64_t bins);
+
+struct CameraHdus {
+  std::string prefix;  // of the HDUs' names: "", or "R_"
+  int64_t max_rows = kMaxFibres;
+  bool chi2pix = true;  // is read, or 0 where the file has none; else the result has no chi2pix
+};
+struct CameraSpectra {
+  WavelengthGrid grid;  // Wave(j) are the wavelengths of the file, to the bit if this program wrote them
+  Spectra spectra;
+};
+// WAVELENGTH [bin]; FLUX and IVAR [fibre, bin]; MASK and CHI2PIX, 0 where the file has none; RESOLUTION
+// [fibre, diagonal, bin] with an odd number of diagonals. Takes their memory from the file's account.
+absl::StatusOr<CameraSpectra> ReadCameraSpectra(const FitsFile& file, const CameraHdus& hdus,
+                                                const Workers& workers = {});
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_SPECTRA_HDUS_H_
