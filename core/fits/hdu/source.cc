@@ -25,13 +25,14 @@
 namespace spexd {
 
 // The content of a file. Its memory is not cleared first: frames are large and about to be overwritten.
-struct FileBytes {
+struct SourceBytes {
   std::unique_ptr<char[]> data;
   size_t size = 0;
   MemoryLoan loan = {};
 
-  static absl::StatusOr<FileBytes> OfSize(size_t size, const std::string& name, const SourceLimits& limits) {
-    FileBytes bytes;
+  static absl::StatusOr<SourceBytes> OfSize(size_t size, const std::string& name,
+                                            const SourceLimits& limits) {
+    SourceBytes bytes;
     SPEXD_ASSIGN_OR_RETURN(bytes.loan, MemoryLoan::Take(limits.memory, static_cast<int64_t>(size)));
     bytes.data.reset(new (std::nothrow) char[std::max<size_t>(size, 1)]);
     bytes.size = size;
@@ -97,14 +98,15 @@ size_t FirstCapacity(absl::string_view end, size_t compressed, int64_t limit) {
   return std::min(std::max<size_t>(size, 4096), MostCapacity(compressed, limit));
 }
 
-absl::StatusOr<FileBytes> Inflate(absl::string_view gzip, const std::string& name, const SourceLimits& limits) {
+absl::StatusOr<SourceBytes> Inflate(absl::string_view gzip, const std::string& name,
+                                    const SourceLimits& limits) {
   const int64_t limit = limits.max_bytes;
   const std::unique_ptr<libdeflate_decompressor, decltype(&libdeflate_free_decompressor)> inflater(
       libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
   if (inflater == nullptr) return absl::ResourceExhaustedError(name + ": no memory to inflate gzip data");
   const size_t most = MostCapacity(gzip.size(), limit);
   size_t capacity = FirstCapacity(gzip, gzip.size(), limit);
-  SPEXD_ASSIGN_OR_RETURN(FileBytes out, FileBytes::OfSize(capacity, name, limits));
+  SPEXD_ASSIGN_OR_RETURN(SourceBytes out, SourceBytes::OfSize(capacity, name, limits));
   size_t used = 0;
   while (IsGzip(gzip)) {
     SPEXD_RETURN_IF_ERROR(CheckStop(limits.stop));
@@ -117,7 +119,7 @@ absl::StatusOr<FileBytes> Inflate(absl::string_view gzip, const std::string& nam
         return TooLarge(name, "inflates to more than is allowed", limit);
       }
       capacity = capacity > most / 2 ? most : capacity * 2;
-      SPEXD_ASSIGN_OR_RETURN(FileBytes larger, FileBytes::OfSize(capacity, name, limits));
+      SPEXD_ASSIGN_OR_RETURN(SourceBytes larger, SourceBytes::OfSize(capacity, name, limits));
       std::copy(out.data.get(), out.data.get() + used, larger.data.get());
       out = std::move(larger);
       continue;
@@ -146,7 +148,7 @@ struct Source::Content {
   std::string name;
   std::string given;  // bytes passed to FromBytes
   std::shared_ptr<MemoryAccount> memory;
-  FileBytes read, inflated;
+  SourceBytes read, inflated;
   absl::string_view disk;   // into given or read
   absl::string_view bytes;  // disk, or into inflated
   mutable std::once_flag hash_once;
@@ -215,7 +217,7 @@ absl::StatusOr<Source> Source::FromOpenFile(const std::string& name, int file, i
   }
   auto content = std::make_shared<Content>();
   content->name = name;
-  SPEXD_ASSIGN_OR_RETURN(content->read, FileBytes::OfSize(static_cast<size_t>(bytes), name, limits));
+  SPEXD_ASSIGN_OR_RETURN(content->read, SourceBytes::OfSize(static_cast<size_t>(bytes), name, limits));
   const Workers workers = {std::min(limits.threads, kMaxReaders), limits.stop};
   SPEXD_RETURN_IF_ERROR(ParallelFor((bytes + kPieceBytes - 1) / kPieceBytes, workers, [&](int64_t piece) {
     const int64_t end = std::min(bytes, (piece + 1) * kPieceBytes);

@@ -1,6 +1,7 @@
 #include "core/products/joint/exposure_spectra.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -53,10 +54,13 @@ absl::Status CheckSameExposure(const NamedFrame& a, const NamedFrame& b) {
   const auto shown = [](const std::string& exposure) {
     return exposure.empty() ? std::string("one without EXPID or CAMERA") : ForMessage(exposure);
   };
-  const std::string of_a = ExposureOf(one.image_cards), of_b = ExposureOf(other.image_cards);
+  const std::string of_a = ExposureKey(one.image_cards), of_b = ExposureKey(other.image_cards);
   if (of_a != of_b || of_a.empty())
     return NotOfOneExposure(a, b, absl::StrCat(shown(of_a), "; ", shown(of_b)));
-  if (one.heliocentric_factor != other.heliocentric_factor) {
+  constexpr double kSameFactor = 1e-7;  // 30 m/s
+  const auto has = [](const FrameOrigin& origin) { return origin.heliocentric_factor.has_value(); };
+  if (has(one) != has(other) ||
+      std::abs(one.heliocentric_factor.value_or(1) - other.heliocentric_factor.value_or(1)) > kSameFactor) {
     const auto factor = [](const FrameOrigin& origin) {
       return origin.heliocentric_factor ? absl::StrFormat("%.9g", *origin.heliocentric_factor)
                                         : std::string("none");
@@ -94,7 +98,7 @@ bool HasSky(const Frame& frame, const std::string& name) {
   return !absl::StartsWith(file, "sframe-") && !absl::StartsWith(file, "cframe-");
 }
 
-std::string ExposureOf(const std::vector<std::string>& cards) {
+std::string ExposureKey(const std::vector<std::string>& cards) {
   const std::string exposure = NumberText(cards, "EXPID"), camera = CameraOf(cards);
   if (exposure.empty() || camera.empty()) return "";
   const std::string night = NumberText(cards, "NIGHT");

@@ -18,7 +18,7 @@ bool HasSky(const Frame& frame, const std::string& name);
 
 // Frames with the same text are of one exposure and spectrograph: NIGHT, EXPID and the number of CAMERA. ""
 // where a header lacks EXPID or CAMERA: the frame is an exposure of its own. `cards`: of HDU FLUX.
-std::string ExposureOf(const std::vector<std::string>& cards);
+std::string ExposureKey(const std::vector<std::string>& cards);
 
 struct NamedFrame {
   std::string name;  // of its file, for errors
@@ -26,7 +26,7 @@ struct NamedFrame {
 };
 // An arm is named by the letter of CAMERA; where there is no such card, by the band of its wavelengths. The
 // order of the frames does not matter: name, cards and fibermap are those of the frame with the shortest
-// wavelengths. InvalidArgument that names the files: "A and B are not of one exposure: .." (ExposureOf,
+// wavelengths. InvalidArgument that names the files: "A and B are not of one exposure: .." (ExposureKey,
 // HELIOCOR or the TARGETIDs of their rows differ), "camera b was there before", no FIBERMAP. Moves the
 // spectra.
 absl::StatusOr<TargetSpectra> JoinFrames(std::vector<NamedFrame> frames);
