@@ -31,20 +31,23 @@ constexpr int64_t kVariableThroughput = 1 << 14;
 constexpr int64_t kBadAmplifierB = 1 << 22, kBadAmplifierR = 1 << 23, kBadAmplifierZ = 1 << 24;
 
 int64_t BadAmplifier(const Frame& frame) {
-  const std::string camera = FindString(frame.origin.image_cards, "CAMERA").value_or("");
-  switch (camera.empty() ? BandOf(frame.grid) : absl::ascii_toupper(static_cast<unsigned char>(camera[0]))) {
+  switch (ArmOf(frame)) {
     case 'B':
       return kBadAmplifierB;
     case 'R':
       return kBadAmplifierR;
-    case 'Z':
-      return kBadAmplifierZ;
     default:
-      return 0;
+      return kBadAmplifierZ;
   }
 }
 
 }  // namespace
+
+char ArmOf(const Frame& frame) {
+  const std::string camera = FindString(frame.origin.image_cards, "CAMERA").value_or("");
+  const char letter = camera.empty() ? ' ' : absl::ascii_toupper(static_cast<unsigned char>(camera[0]));
+  return letter == 'B' || letter == 'R' || letter == 'Z' ? letter : BandOf(frame.grid);
+}
 
 const char* StatusColumn(const RawTable& fibermap) {
   return HasColumn(fibermap, "FIBERSTATUS") ? "FIBERSTATUS" : "COADD_FIBERSTATUS";

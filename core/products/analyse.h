@@ -109,6 +109,10 @@ struct FibreKinds {
   std::vector<bool> fatal;
 };
 
+// The arm of the spectrograph that a frame is of: B, R or Z, the letter of its CAMERA card or, without such a
+// card, its band (BandOf).
+char ArmOf(const Frame& frame);
+
 // The column of a fibermap that has the bits of FIBERSTATUS: in coadds COADD_FIBERSTATUS.
 const char* StatusColumn(const RawTable& fibermap);
 // Whether the spectra are coadds, which have no sky in them and no sky fibres.

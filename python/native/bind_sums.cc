@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_format.h"
 #include "core/base/machine/cpus.h"
-#include "core/products/coadd_frames.h"
+#include "core/products/coadd/coadd_frames.h"
 #include "core/products/sky_pca.h"
 #include "python/native/arrays.h"
 #include "python/native/bind.h"
@@ -39,9 +39,14 @@ Numpy<int64_t, 1> Integers(const std::vector<int64_t>& values) {
   return Given(std::move(copy));
 }
 
-// A coadd's frame, the TARGETID of its rows, and how many exposures each has.
+// A coadd's arms (a letter and a frame each), the TARGETID of their rows, how many exposures each has, and
+// the table of these or None.
 nb::tuple Parts(CoaddedFrames coadd) {
-  return nb::make_tuple(std::move(coadd.frame), Integers(coadd.target_ids), Integers(coadd.exposures));
+  nb::list arms;
+  for (CoaddedArm& arm : coadd.arms)
+    arms.append(nb::make_tuple(std::string(1, arm.name), std::move(arm.frame)));
+  return nb::make_tuple(arms, Integers(coadd.target_ids), Integers(coadd.exposures),
+                        std::move(coadd.exposure_table));
 }
 
 nb::tuple CoaddShifted(const std::vector<const Frame*>& frames, const std::vector<nb::bytes>& names,
@@ -55,22 +60,31 @@ nb::tuple CoaddShifted(const std::vector<const Frame*>& frames, const std::vecto
   })));
 }
 
-void WriteCoaddOf(const Frame& frame, const Contiguous<int64_t, 1>& target_ids,
-                  const Contiguous<int64_t, 1>& exposures, const nb::bytes& path) {
-  CoaddedFrames coadd{frame, {}, {}};
+void WriteCoaddOf(const std::vector<std::string>& names, const std::vector<const Frame*>& frames,
+                  const Contiguous<int64_t, 1>& target_ids, const Contiguous<int64_t, 1>& exposures,
+                  const std::optional<RawTable>& exposure_table, const nb::bytes& path) {
+  CoaddedFrames coadd;
   coadd.target_ids.assign(target_ids.data(), target_ids.data() + target_ids.shape(0));
   coadd.exposures.assign(exposures.data(), exposures.data() + exposures.shape(0));
-  const auto rows = static_cast<size_t>(frame.spectra.flux.shape(0));
-  if (coadd.target_ids.size() != rows || coadd.exposures.size() != rows) {
-    Raise(absl::InvalidArgumentError(
-        absl::StrFormat("target_ids has %d and exposures %d values, must have one for each of %d rows",
-                        coadd.target_ids.size(), coadd.exposures.size(), rows)));
+  coadd.exposure_table = exposure_table;
+  for (size_t k = 0; k < frames.size(); ++k) {
+    const auto rows = static_cast<size_t>(frames[k]->spectra.flux.shape(0));
+    if (coadd.target_ids.size() != rows || coadd.exposures.size() != rows) {
+      Raise(absl::InvalidArgumentError(
+          absl::StrFormat("target_ids has %d and exposures %d values, must have one for each of %d rows",
+                          coadd.target_ids.size(), coadd.exposures.size(), rows)));
+    }
+    if (names[k].size() != 1) {
+      Raise(absl::InvalidArgumentError(
+          absl::StrFormat("arms has the key \"%s\", must have B, R or Z", names[k])));
+    }
+    coadd.arms.push_back({names[k][0], *frames[k]});
   }
   RaiseIfError(WithoutGil([&, name = TextOf(path)] { return WriteCoadd(coadd, name); }));
 }
 
 void BindCoadds(nb::module_& module) {
-  nb::class_<CoaddFrameSums>(module, "CoaddFrameSums", "Frames on one grid, added one after the other.")
+  nb::class_<CoaddFrameSums>(module, "CoaddFrameSums", "Frames, added one after the other.")
       .def(nb::init<>())
       .def("add",
            [](CoaddFrameSums& sums, const Frame& frame, const nb::bytes& name) {
@@ -86,7 +100,8 @@ void BindCoadds(nb::module_& module) {
       .def_rw("barycentric", &ShiftSource::barycentric);
   module.def("coadd_shifted", &CoaddShifted, nb::arg("frames"), nb::arg("names"), nb::arg("shifts"),
              nb::arg("threads"));
-  module.def("write_coadd", &WriteCoaddOf);
+  module.def("write_coadd", &WriteCoaddOf, nb::arg("names"), nb::arg("frames"), nb::arg("target_ids"),
+             nb::arg("exposures"), nb::arg("exposure_table").none(), nb::arg("path"));
 }
 
 // Residuals of frames that are all divided by one fiberflat.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spexd import _native, _products
+from spexd import _cards, _native, _products
 from spexd._processes import process
 from spexd._job import Path
 from spexd.errors import InvalidArgumentError
@@ -23,23 +23,47 @@ FrameLike = Path | Frame
 
 @dataclasses.dataclass
 class Coadd:
-    """Exposures that were added target by target."""
+    """Exposures that were added target by target, camera by camera."""
 
-    #: the spectra, a row for each target, in the order in which the frames have them first; the fibermap has
-    #: COADD_FIBERSTATUS, the bits that all exposures have
-    frame: Frame
+    #: by their first wavelength, the spectra of the cameras of each letter, "B", "R" or "Z". A row for each target, in
+    #: the order in which the frames have them first; a target without a frame in the arm has NODATA there. The fibermap
+    #: is the same in all, and has COADD_FIBERSTATUS, the bits that all exposures have
+    arms: dict[str, Frame]
     #: int64 [row]: TARGETID
     target_ids: np.ndarray
-    #: int64 [row]: how many exposures were added
+    #: int64 [row]: how many exposures were added; the cameras of an exposure (EXPID) count once
     exposures: np.ndarray
+    _exposure_table: Any = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def frame(self) -> Frame:
+        """The spectra of a coadd of one arm.
+
+        Raises:
+            InvalidArgumentError: there are several.
+        """
+        if len(self.arms) != 1:
+            raise InvalidArgumentError(f"the coadd has the arms {', '.join(self.arms)}; take one of Coadd.arms")
+        return next(iter(self.arms.values()))
+
+    @property
+    def exposure_map(self) -> np.ndarray | None:
+        """The EXP_FIBERMAP as a structured array, a row for each exposure of a target by a fibre: TARGETID, EXPID and,
+        where all frames have them, NIGHT, FIBER and FIBERSTATUS. None if a frame has no EXPID."""
+        return _cards.table_of(self._exposure_table)
 
     def to_fits(self, path: Path) -> None:
         """Writes the file that ``spex coadd`` would write, which desispec's ``read_spectra`` reads."""
         ids, exposures = (np.ascontiguousarray(values, np.int64) for values in (self.target_ids, self.exposures))
-        process.call(_native.write_coadd, self.frame._to_native(), ids, exposures, os.fsencode(path))
+        natives = [frame._to_native() for frame in self.arms.values()]
+        process.call(
+            _native.write_coadd, list(self.arms), natives, ids, exposures, self._exposure_table, os.fsencode(path)
+        )
 
     def __repr__(self) -> str:
-        return f"<spexd.Coadd of {len(self.target_ids)} targets, {len(self.frame.wave)} bins>"
+        bins = {name: f"{len(frame.wave)} bins" for name, frame in self.arms.items()}
+        of_arms = ", ".join(f"{name}: {text}" if len(bins) > 1 else text for name, text in bins.items())
+        return f"<spexd.Coadd of {len(self.target_ids)} targets, {of_arms}>"
 
 
 class SkyPca:
@@ -89,20 +113,20 @@ def coadd(
     """Adds exposures of the same targets (TARGETID of the fibermaps) with weights ivar: ``spex coadd``, to the bit.
     Sky fibres are left out.
 
-    Frames are on one grid, and are read one after the other. With one of the three options below they are shifted
-    against each other by small velocities. Then the coadd is on the grid of the first frame, nothing is resampled, and
-    all frames are in memory (docs/analysis.md).
+    The frames of cameras of one letter are an arm, with a grid of its own. Frames are read one after the other. With
+    one of the three options below they are shifted against each other by small velocities. Then each arm is on the grid
+    of its first frame, nothing is resampled, and all frames are in memory (docs/analysis.md).
 
     Args:
         frames: frames without their sky, or paths of their files.
-        velocities: at which each frame sees light, km/s.
+        velocities: at which each frame sees light, km/s, in the order of the frames.
         velocity_column: the column of the fibermaps that has them, fibre by fibre.
         barycentric: they follow from each frame's pointing and time, and the coadd is barycentric.
         threads: of a coadd with shifts; 0: one per processor. The result does not depend on it.
 
     Raises:
-        InvalidArgumentError: the grids differ, a frame has no TARGETID, there is no target, or fibres of an exposure
-            would be added twice; names the frame.
+        InvalidArgumentError: the grids of an arm differ, a frame has no TARGETID, there is no target, or fibres of an
+            exposure would be added twice; names the frame.
     """
     if (velocities is not None) + (velocity_column is not None) + barycentric > 1:
         raise InvalidArgumentError("velocities, velocity_column and barycentric exclude each other; give one")
@@ -172,6 +196,6 @@ def _named(frames: Iterable[FrameLike]) -> Iterator[tuple[Any, bytes]]:
             yield process.call(_native.read_frame, path)[0], path
 
 
-def _coadd_of(parts: tuple[Any, np.ndarray, np.ndarray]) -> Coadd:
-    native, target_ids, exposures = parts
-    return Coadd(Frame._from_native(native), target_ids, exposures)
+def _coadd_of(parts: tuple[list[tuple[str, Any]], np.ndarray, np.ndarray, Any]) -> Coadd:
+    arms, target_ids, exposures, table = parts
+    return Coadd({name: Frame._from_native(native) for name, native in arms}, target_ids, exposures, table)

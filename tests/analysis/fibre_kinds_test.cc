@@ -9,7 +9,7 @@
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/readers.h"
 #include "core/products/analyse.h"
-#include "core/products/coadd_frames.h"
+#include "core/products/coadd/coadd_frames.h"
 #include "tests/analysis/made_up_frame.h"
 #include "tests/support/matchers.h"
 
@@ -88,9 +88,9 @@ TEST(ACoaddOfFrames, LeavesOutExposuresOfFatalFibres) {
   const CoaddedFrames coadd = sums.Result().value();
   EXPECT_THAT(coadd.target_ids, ElementsAre(100, 101, 102));
   EXPECT_THAT(coadd.exposures, ElementsAre(1, 2, 0));
-  EXPECT_FLOAT_EQ(coadd.frame.spectra.flux(0, 50), 100);
-  EXPECT_FLOAT_EQ(coadd.frame.spectra.flux(1, 50), 50);
-  EXPECT_THAT(coadd.frame.spectra.ivar.Row(2), Each(0));
+  EXPECT_FLOAT_EQ(coadd.arms[0].frame.spectra.flux(0, 50), 100);
+  EXPECT_FLOAT_EQ(coadd.arms[0].frame.spectra.flux(1, 50), 50);
+  EXPECT_THAT(coadd.arms[0].frame.spectra.ivar.Row(2), Each(0));
 }
 
 TEST(ACoaddOfFrames, CountsNoLightTwice) {
@@ -111,7 +111,7 @@ TEST(ACoaddOfFrames, CountsNoLightTwice) {
   Frame others = exposure(1, 100);
   others.fibres.first = 25;
   EXPECT_TRUE(sums.Add(others, "e").ok()) << "other fibres of the same image";
-  EXPECT_THAT(sums.Result().value().exposures, ElementsAre(4, 4));
+  EXPECT_THAT(sums.Result().value().exposures, ElementsAre(2, 2)) << "frames of one EXPID are one exposure";
 
   CoaddFrameSums unnumbered;
   ASSERT_TRUE(unnumbered.Add(FrameWith({0, 0}, {}, 100), "a").ok());
@@ -124,7 +124,7 @@ TEST(ACoaddOfFrames, HasNoTraceShiftsOfOneExposure) {
   frame.origin.traces = TraceReport();
   CoaddFrameSums sums;
   ASSERT_TRUE(sums.Add(frame, "a").ok());
-  EXPECT_FALSE(sums.Result().value().frame.origin.traces.has_value());
+  EXPECT_FALSE(sums.Result().value().arms[0].frame.origin.traces.has_value());
 }
 
 TEST(ACoaddOfFrames, HasAFibermapThatTellsItsTargets) {

@@ -38,8 +38,34 @@ def test_a_coadd_is_that_of_spex_to_the_byte(exposures, tmp_path):
         np.testing.assert_array_equal(coadd.frame.wave, hdus["R_WAVELENGTH"].data)
         np.testing.assert_array_equal(coadd.target_ids, hdus["FIBERMAP"].data["TARGETID"])
         np.testing.assert_array_equal(coadd.frame.fibermap["COADD_NUMEXP"], coadd.exposures)
+        np.testing.assert_array_equal(hdus["SCORES"].data["TARGETID"], coadd.target_ids)
+        good = (coadd.frame.ivar[0] > 0) & (coadd.frame.mask[0] == 0)
+        snr = coadd.frame.flux[0].astype(float) * np.sqrt(coadd.frame.ivar[0].astype(float))
+        assert hdus["SCORES"].data["MEDIAN_COADD_SNR_R"][0] == pytest.approx(np.median(snr[good]), rel=1e-12)
     assert (coadd.exposures == 3).all()
     assert repr(coadd) == f"<spexd.Coadd of {len(coadd.target_ids)} targets, {len(coadd.frame.wave)} bins>"
+
+
+def test_frames_of_several_cameras_become_arms(exposures, tmp_path):
+    blue = tmp_path / "frame-b.fits"
+    blue.write_bytes(exposures[0].read_bytes())
+    fits.setval(blue, "CAMERA", value="b0")
+    run_spex("coadd", *exposures, blue, "-o", tmp_path / "spex.fits")
+    coadd = spexd.coadd([*exposures, blue])
+    coadd.to_fits(tmp_path / "python.fits")
+    assert (tmp_path / "python.fits").read_bytes() == (tmp_path / "spex.fits").read_bytes()
+    assert set(coadd.arms) == {"B", "R"}
+    assert (coadd.exposures == 3).all()  # both cameras of exposure 0 count once
+    np.testing.assert_array_equal(coadd.arms["R"].flux, spexd.coadd(exposures).frame.flux)
+    np.testing.assert_array_equal(coadd.arms["B"].flux, spexd.coadd([blue]).frame.flux)
+    np.testing.assert_array_equal(coadd.exposure_map["EXPID"].reshape(-1, 3), [[0, 1, 2]] * len(coadd.target_ids))
+    bins = len(coadd.arms["R"].wave)
+    assert f" targets, R: {bins} bins, B: {bins} bins>" in repr(coadd)  # of one grid: in the order of the frames
+    with pytest.raises(spexd.InvalidArgumentError, match="the coadd has the arms R, B; take one of Coadd.arms"):
+        _ = coadd.frame
+    coadd.arms["Q"] = coadd.arms.pop("B")
+    with pytest.raises(spexd.InvalidArgumentError, match="arm 'Q', must be B, R or Z"):
+        coadd.to_fits(tmp_path / "coadd.fits")
 
 
 def test_an_exposure_is_added_once(exposures):

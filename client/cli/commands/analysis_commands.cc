@@ -1,4 +1,4 @@
-// spex analyse, spex coadd, spex pca: products of frames that were extracted before.
+// spex analyse, spex pca: products of frames that were extracted before.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -20,7 +20,6 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "core/products/analyse.h"
-#include "core/products/coadd_frames.h"
 #include "core/products/product_files.h"
 #include "core/products/sky_pca.h"
 
@@ -31,14 +30,6 @@ struct AnalyseOptions {
   std::string frame;
   AnalysisFlags products;
   WhereFlags where;
-  bool quiet = false;
-};
-
-struct CoaddOptions {
-  std::vector<std::string> frames;
-  std::string output;
-  ShiftSource shifts;
-  int threads = 0;
   bool quiet = false;
 };
 
@@ -77,36 +68,6 @@ absl::Status RunAnalyse(const AnalyseOptions& options) {
     products.sky_subtracted = true;
   }
   return MakeProducts(frame, nullptr, products, where, options.quiet);
-}
-
-// Frames that are shifted are needed all at once; others are added one after the other.
-absl::StatusOr<CoaddedFrames> CoaddOf(const CoaddOptions& options) {
-  const ShiftSource& shifts = options.shifts;
-  if (shifts.barycentric || !shifts.column.empty() || !shifts.velocities.empty()) {
-    std::vector<Frame> frames;
-    for (const std::string& path : options.frames) {
-      SPEXD_ASSIGN_OR_RETURN(Frame frame, Load(path));
-      frames.push_back(std::move(frame));
-    }
-    return CoaddShiftedFrames(frames, options.frames, shifts, ThreadsOf(options.threads));
-  }
-  CoaddFrameSums sums;
-  for (const std::string& path : options.frames) {
-    SPEXD_ASSIGN_OR_RETURN(const Frame frame, Load(path));
-    SPEXD_RETURN_IF_ERROR(sums.Add(frame, path));
-  }
-  return sums.Result();
-}
-
-absl::Status RunCoadd(const CoaddOptions& options) {
-  SPEXD_RETURN_IF_ERROR(CheckWritable(options.output));
-  SPEXD_ASSIGN_OR_RETURN(const CoaddedFrames coadd, CoaddOf(options));
-  SPEXD_RETURN_IF_ERROR(WriteCoadd(coadd, options.output));
-  if (!options.quiet) {
-    std::printf("%s: %zu targets of %zu frames\n", options.output.c_str(), coadd.target_ids.size(),
-                options.frames.size());
-  }
-  return absl::OkStatus();
 }
 
 absl::Status RunPca(const PcaFlags& flags) {
@@ -156,32 +117,6 @@ void AddAnalyse(CLI::App* app, Action* action) {
   AddDeviceFlags(command, "Threads; 0: as many as there are processors", &o.where);
   command->add_flag("-q,--quiet", o.quiet, "Print errors only");
   command->callback([options, action] { *action = ActionOf(options, RunAnalyse); });
-}
-
-void AddCoadd(CLI::App* app, Action* action) {
-  auto options = std::make_shared<CoaddOptions>();
-  CoaddOptions& o = *options;
-  CLI::App* command = app->add_subcommand("coadd", "Add frames target by target");
-  command->add_option("frames", o.frames, "Frames without sky, of spex or of the pipeline")->required();
-  command->add_option("-o,--output", o.output, "File of spectra to write")->required();
-  CLI::Option* const velocities =
-      command
-          ->add_option("--velocities", o.shifts.velocities,
-                       "Velocity at which each frame sees light, km/s, as 0,17,-23")
-          ->delimiter(',')
-          ->expected(1)
-          ->take_all();
-  CLI::Option* const column = command->add_option("--velocity-column", o.shifts.column,
-                                                  "Column of the fibermaps that has each fibre's, km/s");
-  CLI::Option* const barycentric = command->add_flag(
-      "--barycentric", o.shifts.barycentric, "By each frame's pointing and time; the coadd is barycentric");
-  column->excludes(velocities);
-  barycentric->excludes(velocities)->excludes(column);
-  for (CLI::Option* const option : {velocities, column, barycentric}) option->group("Shifted frames");
-  command->add_option("--threads", o.threads, "Threads; 0: as many as there are processors")
-      ->check(CLI::Range(0, 1024));
-  command->add_flag("-q,--quiet", o.quiet, "Print errors only");
-  command->callback([options, action] { *action = ActionOf(options, RunCoadd); });
 }
 
 void AddPca(CLI::App* app, Action* action) {

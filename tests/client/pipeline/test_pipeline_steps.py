@@ -8,6 +8,7 @@ os.environ.setdefault("DESI_LOGLEVEL", "WARNING")
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+from astropy.io import fits  # noqa: E402
 from desispec import coaddition, fiberflat, io, pixgroup, sky  # noqa: E402
 from desispec.spectra import Spectra  # noqa: E402
 
@@ -110,6 +111,24 @@ def test_a_coadd_is_the_pipelines(field):
     np.testing.assert_array_equal(ours.mask["r"], theirs.mask["r"][rows] | nodata)
     np.testing.assert_allclose(ours.flux["r"], theirs.flux["r"][rows], rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(ours.ivar["r"], theirs.ivar["r"][rows], rtol=1e-6)
+
+
+def test_a_coadd_of_several_cameras_is_read_by_the_pipeline(field, tmp_path):
+    red, blue, coadd = field / "sframe-0.fits", tmp_path / "sframe-b0.fits", tmp_path / "coadd.fits"
+    with fits.open(red) as hdus:  # the same exposure's, as another camera would have seen it
+        hdus[0].header["CAMERA"] = "b0"
+        hdus["WAVELENGTH"].data = hdus["WAVELENGTH"].data - 2000
+        hdus.writeto(blue, checksum=True)
+    spex("coadd", red, blue, "-o", coadd)
+    spectra = io.read_spectra(str(coadd))
+    assert spectra.bands == ["b", "r"]
+    np.testing.assert_array_equal(spectra.flux["b"], spectra.flux["r"])
+    np.testing.assert_array_equal(spectra.fibermap["COADD_NUMEXP"], 1)
+    np.testing.assert_array_equal(spectra.exp_fibermap["TARGETID"], spectra.fibermap["TARGETID"])
+    for column in ("MEDIAN_COADD_SNR_B", "MEDIAN_COADD_SNR_R", "MEDIAN_COADD_FLUX_B", "MEDIAN_COADD_FLUX_R"):
+        assert np.all(np.isfinite(spectra.scores[column]))
+    some = spectra.select(targets=spectra.fibermap["TARGETID"][:3])
+    assert some.num_spectra() == len(some.scores["TARGETID"]) == len(some.exp_fibermap) == 3
 
 
 def test_specter_evaluates_a_simulated_psf(plain):
