@@ -92,7 +92,8 @@ void AddCoadd(CLI::App* app, Action* action) {
               "Velocity at which each frame sees light, km/s, in the order of the frames, as 0,17,-23")
           ->delimiter(',')
           ->expected(1)
-          ->take_all();
+          ->take_all()
+          ->allow_extra_args(false);
   CLI::Option* const column = command->add_option("--velocity-column", o.shifts.column,
                                                   "Column of the fibermaps that has each fibre's, km/s");
   CLI::Option* const barycentric = command->add_flag(
