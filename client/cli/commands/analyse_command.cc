@@ -75,8 +75,8 @@ class JointCommand {
       SPEXD_RETURN_IF_ERROR(CheckIsOne(list));
     }
     NameOutputs(options_.joint, options_.products, &list.units);
-    SPEXD_RETURN_IF_ERROR(CheckUnitOutputs(list.units, FilesRead()));
     SPEXD_RETURN_IF_ERROR(CheckStatusFile(list.units));
+    SPEXD_RETURN_IF_ERROR(CheckUnitOutputs(list.units, FilesRead()));
     SPEXD_ASSIGN_OR_RETURN(JointWork work,
                            PrepareJointWork(options_.joint, options_.products, options_.fiberflats));
     work.threads = threads;

@@ -116,6 +116,10 @@ absl::Status CheckUnitOutputs(const std::vector<AnalysisUnit>& units, const std:
         return absl::InvalidArgumentError(
             absl::StrCat(path, ": ", other->second, "; a product must have a file of its own"));
       }
+    }
+  }
+  for (const AnalysisUnit& unit : units) {
+    for (const std::string& path : unit.outputs()) {
       MakeFolderOf(path);
       SPEXD_RETURN_IF_ERROR(CheckWritable(path));
     }
