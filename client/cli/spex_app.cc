@@ -10,8 +10,9 @@ namespace {
 constexpr char kFooter[] =
     "Without a command, the flags are those of `spex extract`:\n"
     "  spex -i preproc.fits -p psf.fits -w 5760,7620,0.8 -o frame.fits\n\n"
-    "Exit codes: 0 done; 1 a comparison or a check beyond its limits, or some bundles failed; 2 wrong flags or "
-    "bad input;\n"
+    "Exit codes: 0 done; 1 a comparison or a check beyond its limits, or some bundles or files failed; 2 "
+    "wrong "
+    "flags or bad input;\n"
     "3 server missing, full or out of time (try again); 4 anything else; 130 interrupted.";
 
 }  // namespace

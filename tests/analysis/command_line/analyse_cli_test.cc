@@ -71,7 +71,7 @@ TEST_F(AnalyseCliTest, WritesAllProductsAsFitsFiles) {
       39627000000100001);
 }
 
-TEST_F(AnalyseCliTest, ACoaddIsAnalysedAsAFrameIs) {
+TEST_F(AnalyseCliTest, ACoaddHasTheRedshiftsOfItsFrame) {
   SPEXD_GOLDENS_OR_SKIP(folder);
   const std::string from = folder + "/analysis/", coadd = Path("coadd.fits");
   ASSERT_EQ(
@@ -83,12 +83,21 @@ TEST_F(AnalyseCliTest, ACoaddIsAnalysedAsAFrameIs) {
                     Path("rv.fits"), "--lines-out", Path("again.fits")}),
               ExitsWith(0));
   const std::vector<double> once = Column("z.fits", "ZLINES", "DCHI2"),
-                            again = Column("again.fits", "ZLINES", "DCHI2");
+                            again = Column("again.fits", "ZLINES", "DCHI2"),
+                            z = Column("again.fits", "ZLINES", "Z");
   ASSERT_EQ(once.size(), again.size());
-  for (size_t k = 0; k < once.size(); ++k) EXPECT_NEAR(once[k], again[k], 1e-4 * once[k] + 0.01);
+  size_t compared = 0;
+  for (size_t k = 0; k < once.size(); ++k) {
+    const double tolerance = 1e-4 * once[k] + 0.01;
+    EXPECT_GT(again[k], once[k] - tolerance) << "more redshifts are tried";
+    if (z[k] > LineOptions().max_redshift) continue;
+    EXPECT_NEAR(once[k], again[k], tolerance);
+    ++compared;
+  }
+  EXPECT_GT(compared, once.size() / 4);
   EXPECT_EQ(Column("rv.fits", "RVTAB", "TARGET_RA").size(), once.size());
   ExpectRefused({"analyse", coadd, "--sky", Path("sky.fits")},
-                "coadd.fits: is a coadd, which has no sky in it");
+                "coadd.fits: has spectra of targets, which have no sky in them");
 }
 
 TEST_F(AnalyseCliTest, AddsFramesOfDifferentVelocities) {

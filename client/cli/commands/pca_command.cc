@@ -1,4 +1,4 @@
-// spex analyse, spex pca: products of frames that were extracted before.
+// spex pca: what the sky model misses in many frames.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -9,8 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
-#include "client/cli/flags/analysis_flags.h"
-#include "client/cli/flags/where_flags.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/real_range.h"
 #include "core/base/machine/cpus.h"
@@ -19,19 +17,11 @@
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
-#include "core/products/analyse.h"
 #include "core/products/product_files.h"
 #include "core/products/sky_pca.h"
 
 namespace spexd::cli {
 namespace {
-
-struct AnalyseOptions {
-  std::string frame;
-  AnalysisFlags products;
-  WhereFlags where;
-  bool quiet = false;
-};
 
 struct PcaFlags {
   std::vector<std::string> frames;
@@ -47,27 +37,6 @@ int ThreadsOf(int asked) { return asked > 0 ? asked : AvailableCpus(); }
 absl::StatusOr<Frame> Load(const std::string& path) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
   return ReadFrame(source);
-}
-
-absl::Status RunAnalyse(const AnalyseOptions& options) {
-  SPEXD_RETURN_IF_ERROR(CheckAnalysisFlags(options.products, {options.frame}));
-  if (!options.products.any()) {
-    return absl::InvalidArgumentError(
-        "analyse: no product is asked for; see --sky, --sframe, --velocity-out, --lines-out");
-  }
-  SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
-  SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
-  HideOtherDevices(where);
-  SPEXD_ASSIGN_OR_RETURN(const Frame frame, Load(options.frame));
-  AnalysisFlags products = options.products;
-  if (IsCoadd(frame)) {
-    if (!products.sky.empty() || !products.sframe.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(options.frame, ": is a coadd, which has no sky in it; leave out --sky and --sframe"));
-    }
-    products.sky_subtracted = true;
-  }
-  return MakeProducts(frame, nullptr, products, where, options.quiet);
 }
 
 absl::Status RunPca(const PcaFlags& flags) {
@@ -104,20 +73,6 @@ Action ActionOf(const std::shared_ptr<Options>& options, absl::Status (*run)(con
 }
 
 }  // namespace
-
-void AddAnalyse(CLI::App* app, Action* action) {
-  auto options = std::make_shared<AnalyseOptions>();
-  AnalyseOptions& o = *options;
-  CLI::App* command = app->add_subcommand(
-      "analyse", "Sky, velocities of stars and redshifts of emission lines of an extracted frame");
-  command->add_option("frame", o.frame, "Frame, of spex or of the pipeline")->required();
-  AddAnalysisFlags(command, &o.products);
-  command->add_flag("--sky-subtracted", o.products.sky_subtracted, "The frame has no sky in it any more")
-      ->group("Products");
-  AddDeviceFlags(command, "Threads; 0: as many as there are processors", &o.where);
-  command->add_flag("-q,--quiet", o.quiet, "Print errors only");
-  command->callback([options, action] { *action = ActionOf(options, RunAnalyse); });
-}
 
 void AddPca(CLI::App* app, Action* action) {
   auto options = std::make_shared<PcaFlags>();

@@ -1,0 +1,258 @@
+// spex analyse: sky, velocities of stars and redshifts of emission lines of an extracted frame; and
+// velocities and redshifts of targets from all arms and exposures of files of spectra, or of an exposure's
+// cameras.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/flags/analysis_flags.h"
+#include "client/cli/flags/joint_flags.h"
+#include "client/cli/flags/where_flags.h"
+#include "client/cli/joint/analysis_units.h"
+#include "client/cli/joint/camera_fiberflats.h"
+#include "client/cli/joint/joint_work.h"
+#include "client/cli/joint/status_file.h"
+#include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/frame_output.h"
+#include "client/cli/terminal/terminal_text.h"
+#include "core/base/machine/cpus.h"
+#include "core/base/seconds_since.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
+#include "core/fits/hdu/source.h"
+#include "core/fits/readers.h"
+
+namespace spexd::cli {
+namespace {
+
+struct AnalyseOptions {
+  std::vector<std::string> files, fiberflats;
+  AnalysisFlags products;  // its fiberflat is that of a single frame
+  JointFlags joint;
+  WhereFlags where;
+  bool quiet = false;
+};
+
+bool AreAllThere(const std::vector<std::string>& paths) {
+  return std::all_of(paths.begin(), paths.end(), [](const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+  });
+}
+
+absl::Status CheckRunsOnProcessors(const WhereFlags& where) {
+  if (where.no_gpu || where.device == "cpu" || (where.device == "auto" && !where.devices.has_value())) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(
+      "--device cuda: joint fits of several arms or exposures run on processors alone; leave out --device "
+      "and "
+      "--devices");
+}
+
+// The files of spectra and exposures of one command, one after the other.
+class JointCommand {
+ public:
+  JointCommand(const AnalyseOptions& options, const std::vector<std::string>& files)
+      : options_(options), files_(files), status_file_(options.joint.status_file) {}
+
+  // The exit code: kDifferent if one of several files failed. A single unit whose files are named by flags
+  // fails with its own error.
+  absl::StatusOr<int> Run() {
+    SPEXD_RETURN_IF_ERROR(CheckFlags());
+    const int threads = options_.where.threads > 0 ? options_.where.threads : AvailableCpus();
+    UnitList list = ListUnits(files_, threads);
+    if (!in_folder()) {
+      SPEXD_RETURN_IF_ERROR(CheckIsOne(list));
+    }
+    NameOutputs(options_.joint, options_.products, &list.units);
+    SPEXD_RETURN_IF_ERROR(CheckStatusFile(list.units));
+    SPEXD_RETURN_IF_ERROR(CheckUnitOutputs(list.units, FilesRead()));
+    SPEXD_ASSIGN_OR_RETURN(JointWork work,
+                           PrepareJointWork(options_.joint, options_.products, options_.fiberflats));
+    work.threads = threads;
+    work.quiet = options_.quiet;
+    SPEXD_RETURN_IF_ERROR(status_file_.Begin());
+    for (const auto& [path, status] : list.unreadable) {
+      Failed(status);
+      SPEXD_RETURN_IF_ERROR(status_file_.Add({path}, FileStatus::kFailure, 0, 0));
+    }
+    for (const AnalysisUnit& unit : list.units) SPEXD_RETURN_IF_ERROR(Do(unit, work));
+    return code_;
+  }
+
+ private:
+  bool in_folder() const { return !options_.joint.output_dir.empty(); }
+
+  absl::Status CheckFlags() const {
+    SPEXD_RETURN_IF_ERROR(CheckJointFlags(options_.joint, options_.products));
+    return CheckRunsOnProcessors(options_.where);
+  }
+
+  absl::Status CheckIsOne(const UnitList& list) const {
+    if (list.units.size() + list.unreadable.size() > 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "analyse: ", files_.size(), " files make ", list.units.size() + list.unreadable.size(),
+          " sets of products; give --output-dir instead of --velocity-out, --model-out and --lines-out"));
+    }
+    return list.unreadable.empty() ? absl::OkStatus() : list.unreadable[0].second;
+  }
+
+  std::vector<std::string> FilesRead() const {
+    std::vector<std::string> read = files_;
+    read.insert(read.end(), options_.fiberflats.begin(), options_.fiberflats.end());
+    read.insert(read.end(),
+                {options_.products.templates, options_.joint.input_list, options_.joint.target_id_file});
+    return read;
+  }
+
+  // It is emptied first, so that it must be none of the others.
+  absl::Status CheckStatusFile(const std::vector<AnalysisUnit>& units) const {
+    const std::string& path = options_.joint.status_file;
+    std::vector<std::string> others = FilesRead();
+    for (const AnalysisUnit& unit : units) {
+      const std::vector<std::string> outputs = unit.outputs();
+      others.insert(others.end(), outputs.begin(), outputs.end());
+    }
+    for (const std::string& other : others) {
+      if (!path.empty() && !other.empty() && SameFile(path, other)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--process-status-file: ", path, " must be a file of its own"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Do(const AnalysisUnit& unit, const JointWork& work) {
+    if (options_.joint.skip_existing && AreAllThere(unit.outputs())) {
+      if (!options_.quiet) {
+        std::printf("%s: is there already\n", ForTerminal(unit.outputs().front()).c_str());
+      }
+      return status_file_.Add(unit.files, FileStatus::kExisting, -1, 0);
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    // Memory that a file has not got is an error of that file.
+    absl::StatusOr<UnitResult> result =
+        CatchExceptions([&]() -> absl::StatusOr<UnitResult> { return AnalyseUnit(unit, work); });
+    if (!result.ok()) {
+      const std::string what = absl::StrCat(unit.files[0], ": ", result.status().message());
+      result = UnitResult{.fits = 0, .errors = {absl::Status(result.status().code(), what)}};
+    }
+    for (const absl::Status& status : result->errors) Failed(status);
+    const bool failed = !result->errors.empty();
+    return status_file_.Add(unit.files, failed ? FileStatus::kFailure : FileStatus::kSuccess,
+                            failed ? 0 : result->fits, SecondsSince(begin));
+  }
+
+  void Failed(const absl::Status& status) {
+    const int own = Fail(status);
+    code_ = std::max<int>(code_, in_folder() ? kDifferent : own);
+  }
+
+  const AnalyseOptions& options_;
+  const std::vector<std::string>& files_;
+  const StatusFile status_file_;
+  int code_ = kOk;
+};
+
+// nullopt: the file has spectra of targets.
+absl::StatusOr<std::optional<Frame>> FrameIn(const std::string& path) {
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  SPEXD_ASSIGN_OR_RETURN(const SpectraKind kind, KindOfSpectra(source));
+  if (kind == SpectraKind::kTargets) return std::nullopt;
+  return ReadFrame(source);
+}
+
+// The fiberflat of a frame among those given.
+absl::StatusOr<std::string> FiberflatFor(const Frame& frame, const std::string& path,
+                                         const std::vector<std::string>& fiberflats) {
+  if (fiberflats.size() < 2) return fiberflats.empty() ? std::string() : fiberflats[0];
+  SPEXD_ASSIGN_OR_RETURN(const CameraFiberflats all, CameraFiberflats::Load(fiberflats));
+  const absl::StatusOr<const Fiberflat*> found = all.Of(frame);
+  if (!found.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", found.status().message()));
+  return (*found)->name;
+}
+
+// The products of a frame, or of a file of spectra whose products are named as those of a frame.
+absl::StatusOr<int> AnalyseOneFile(const AnalyseOptions& options, const std::vector<std::string>& files) {
+  AnalysisFlags products = options.products;
+  if (!options.fiberflats.empty()) products.fiberflat = options.fiberflats[0];
+  SPEXD_RETURN_IF_ERROR(CheckAnalysisFlags(products, files));
+  if (!products.any()) {
+    return absl::InvalidArgumentError(
+        "analyse: no product is asked for; see --sky, --sframe, --velocity-out, --lines-out, --output-dir");
+  }
+  SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
+  SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
+  HideOtherDevices(where);
+  SPEXD_ASSIGN_OR_RETURN(const std::optional<Frame> frame, FrameIn(files[0]));
+  if (!frame.has_value()) {
+    if (!products.sky.empty() || !products.sframe.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          files[0], ": has spectra of targets, which have no sky in them; leave out --sky and --sframe"));
+    }
+    return JointCommand(options, files).Run();
+  }
+  SPEXD_ASSIGN_OR_RETURN(products.fiberflat, FiberflatFor(*frame, files[0], options.fiberflats));
+  SPEXD_RETURN_IF_ERROR(MakeProducts(*frame, nullptr, products, where, options.quiet));
+  return kOk;
+}
+
+absl::StatusOr<int> RunAnalyse(const AnalyseOptions& options) {
+  // Before all else: such a flag may have taken the name of a file for its value.
+  if (!options.joint.refused.empty()) return absl::InvalidArgumentError(options.joint.refused.front());
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesToAnalyse(options.files, options.joint));
+  if (files.size() == 1 && AsksForOneFrame(options.joint)) return AnalyseOneFile(options, files);
+  if (!options.products.sky.empty() || !options.products.sframe.empty()) {
+    return absl::InvalidArgumentError(
+        "--sky and --sframe: are made of a single frame; give it alone, without the flags of joint fits");
+  }
+  return JointCommand(options, files).Run();
+}
+
+}  // namespace
+
+void AddAnalyse(CLI::App* app, Action* action) {
+  auto options = std::make_shared<AnalyseOptions>();
+  AnalyseOptions& o = *options;
+  CLI::App* command = app->add_subcommand(
+      "analyse", "Sky, velocities of stars and redshifts of emission lines of frames and files of spectra");
+  command->add_option("files", o.files,
+                      "A frame, or files of spectra and the frames of exposures' cameras, of spex or of the "
+                      "pipeline");
+  AddProductFiles(command, &o.products);
+  command
+      ->add_option("--fiberflat", o.fiberflats,
+                   "Fiberflat to divide by first (HDU FIBERFLAT); once for each CAMERA of the frames")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->group("Products");
+  command->add_option("--velocity", o.products.templates, "Templates of stars to fit velocities with")
+      ->group("Products");
+  command->add_flag("--sky-subtracted", o.products.sky_subtracted, "The frames have no sky in them any more")
+      ->group("Products");
+  AddJointFlags(command, &o.joint);
+  AddDeviceFlags(command, "Threads; 0: as many as there are processors", &o.where);
+  command->add_option("--nthreads", o.where.threads, "As --threads")
+      ->check(CLI::Range(0, 1024))
+      ->group("Where");
+  command->add_flag("-q,--quiet", o.quiet, "Print errors only");
+  command->callback([options, action] {
+    *action = [options] {
+      const absl::StatusOr<int> code = CatchExceptions([&] { return RunAnalyse(*options); });
+      return code.ok() ? *code : Fail(code.status());
+    };
+  });
+}
+
+}  // namespace spexd::cli

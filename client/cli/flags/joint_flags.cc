@@ -1,0 +1,237 @@
+#include "client/cli/flags/joint_flags.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/terminal/real_range.h"
+#include "core/base/status_macros.h"
+#include "core/base/text.h"
+#include "core/fits/hdu/source.h"
+
+namespace spexd::cli {
+namespace {
+
+constexpr char kFileGroup[] = "Files", kRowGroup[] = "Rows", kFitGroup[] = "Joint fits";
+
+// What DESI's dichroics disturb in the B arm; rvspecfit leaves it out, too.
+constexpr WavelengthRange kExcludedOfTargets = {4300, 4450};
+
+// Flags of rvs_desi_fit without a meaning here, and what replaces them.
+constexpr struct {
+  const char* name;
+  const char* instead;
+} kRefused[] = {
+    {"config", "--velocity names the library of templates, other flags the settings"},
+    {"queue_file", "--input-file-from reads a list of files and leaves it as it is"},
+    {"param_init", "every fit begins at the minima of a scan of all templates"},
+    {"doplot", "spex plot draws results"},
+    {"figure_dir", "spex plot draws results"},
+    {"figure_prefix", "spex plot draws results"},
+    {"mpi", "one process uses all processors (--threads); give each node files of its own"},
+    {"no_ccf_continuum_normalize", "there is no cross-correlation; the scan fits each continuum"},
+    {"no_resolution_matrix", "the resolution is always used"},
+    {"log", "redirect stderr"},
+    {"log_level", "--quiet prints errors only"},
+    {"overwrite", "files are always replaced; --skipexisting leaves those that are there"},
+    {"throw_exceptions", "a file that fails is always named, and stops no other"},
+    {"version", "spex --version"},
+};
+
+// Both spellings of a flag: "--output-dir,--output_dir".
+std::string Spellings(const std::string& name) {
+  const std::string dashed = absl::StrReplaceAll(name, {{"_", "-"}});
+  return dashed == name ? absl::StrCat("--", name) : absl::StrCat("--", dashed, ",--", name);
+}
+
+// A flag that may be repeated, each time with one argument. CLI11 would also take what follows.
+CLI::Option* Repeated(CLI::Option* option) {
+  return option->expected(1)->take_all()->allow_extra_args(false);
+}
+
+// The lines of a text file that are not empty, without blanks around them.
+absl::StatusOr<std::vector<std::string>> LinesOf(const std::string& path) {
+  constexpr int64_t kMaxBytes = int64_t{256} << 20;
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.max_bytes = kMaxBytes}));
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(source.bytes(), '\n')) {
+    const absl::string_view text = absl::StripAsciiWhitespace(line);
+    if (!text.empty()) lines.emplace_back(text);
+  }
+  return lines;
+}
+
+absl::StatusOr<WavelengthRange> RangeOf(const std::string& text) {
+  const std::vector<std::string> ends = absl::StrSplit(text, ',');
+  WavelengthRange range = {0, 0};
+  // Written so that NaN fails.
+  if (ends.size() == 2 && absl::SimpleAtod(ends[0], &range.first) && absl::SimpleAtod(ends[1], &range.last) &&
+      range.first < range.last) {
+    return range;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--exclude: ", ForMessage(text),
+                                                 ", must be FIRST,LAST in Angstrom, as 4300,4450, or none"));
+}
+
+absl::Status CheckFiles(const JointFlags& flags, const AnalysisFlags& products) {
+  const auto refuse = [](const std::string& text) { return absl::InvalidArgumentError(text); };
+  const bool names_files = !products.velocities.empty() || !flags.models.empty() || !products.lines.empty();
+  if (!flags.output_dir.empty()) {
+    if (names_files) {
+      return refuse(
+          "--output-dir names all files: leave out --velocity-out, --model-out and --lines-out, or it");
+    }
+    if (products.templates.empty() && !flags.lines) {
+      return refuse("analyse: no product is asked for; see --velocity, --lines");
+    }
+    return absl::OkStatus();
+  }
+  if (products.templates.empty() != (products.velocities.empty() && flags.models.empty())) {
+    return refuse("--velocity TEMPLATES and --velocity-out FILE go together; or give --output-dir");
+  }
+  if (flags.lines && products.lines.empty()) {
+    return refuse("--lines: name the file with --lines-out, or a folder with --output-dir");
+  }
+  if (!names_files) {
+    return refuse(
+        "analyse: no product is asked for; see --output-dir, --velocity-out, --model-out, --lines-out");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddJointFlags(CLI::App* command, JointFlags* flags) {
+  JointFlags& f = *flags;
+  const auto add = [command](const char* group, const char* name, auto& value, const char* help) {
+    return command->add_option(Spellings(name), value, help)->group(group);
+  };
+  const auto add_flag = [command](const char* group, const char* name, bool& value, const char* help) {
+    command->add_flag(Spellings(name), value, help)->group(group);
+  };
+  add(kFileGroup, "output_dir", f.output_dir,
+      "Write rvtab_NAME, rvmod_NAME and zlines_NAME of each file or exposure to this folder");
+  add(kFileGroup, "output_tab_prefix", f.table_prefix, "Instead of rvtab")->capture_default_str();
+  add(kFileGroup, "output_mod_prefix", f.model_prefix, "Instead of rvmod")->capture_default_str();
+  add(kFileGroup, "model_out", f.models, "Write the best models to this file");
+  add(kFileGroup, "input_file_from", f.input_list, "Text file with a file to analyse on each line");
+  add(kFileGroup, "process_status_file", f.status_file,
+      "Write a line for each file: its name, SUCCESS, FAILURE or EXISTING, the number of fits, seconds");
+  add_flag(kFileGroup, "skipexisting", f.skip_existing, "Leave out what has all its files already");
+
+  Repeated(add(kRowGroup, "targetid", f.target_ids, "These targets, as 39627,39628"))->delimiter(',');
+  add(kRowGroup, "targetid_file_from", f.target_id_file, "Text file with a TARGETID on each line");
+  add(kRowGroup, "minsn", f.min_snr, "Median S/N per bin above this in one arm at least")
+      ->check(RealRange(-1e9, 1e9));
+  add(kRowGroup, "minexpid", f.min_exposure, "EXPID above this");
+  add(kRowGroup, "maxexpid", f.max_exposure, "EXPID up to this");
+  Repeated(add(kRowGroup, "objtypes", f.object_types,
+               "Regular expressions of names of targeting bits, as MWS_ANY,STD_.*"))
+      ->delimiter(',');
+  add_flag(kRowGroup, "zbest_select", f.select_by_redrock,
+           "Stars, and what is slower than 1500 km/s, by the redrock file beside the spectra");
+  add_flag(kRowGroup, "zbest_include", f.include_redrock,
+           "Columns RR_Z, RR_SPECTYPE, RR_SUBTYPE of that file");
+
+  add_flag(kFitGroup, "lines", f.lines, "Also make redshifts of emission lines");
+  add_flag(kFitGroup, "per_target", f.per_target,
+           "All exposures of a TARGETID together; else each row alone");
+  Repeated(add(kFitGroup, "exclude", f.exclude,
+               "Wavelengths FIRST,LAST without weight for velocities, Angstrom; or none. Files of spectra: "
+               "4300,4450 unless given"));
+  Repeated(add(kFitGroup, "fitarm", f.arms, "These arms alone, as b,r"))->delimiter(',');
+  add(kFitGroup, "npoly", f.coefficients, "Coefficients of the continuum of each arm; default: 7")
+      ->check(CLI::Range(1, 21));
+
+  for (const char* name : {"resolution_matrix", "no_subdirs"}) {
+    command->add_flag(Spellings(name))->description("Always so; a flag of rvs_desi_fit")->group(kFitGroup);
+  }
+  for (const auto& [name, instead] : kRefused) {
+    const std::string message = absl::StrCat("--", name, " of rvs_desi_fit: ", instead);
+    const auto refuse = [flags, message](const std::string&) { flags->refused.push_back(message); };
+    std::string names = Spellings(name);
+    if (std::string(name) == "no_resolution_matrix") names += ",--no-resolution_matrix";
+    // Hidden from help; a value may follow.
+    command->add_option_function<std::string>(names, refuse)->expected(0, 1)->take_last()->group("");
+  }
+}
+
+bool AsksForOneFrame(const JointFlags& flags) {
+  JointFlags nothing;
+  nothing.input_list = flags.input_list;
+  return flags == nothing;
+}
+
+absl::Status CheckJointFlags(const JointFlags& flags, const AnalysisFlags& products) {
+  if (!flags.refused.empty()) return absl::InvalidArgumentError(flags.refused.front());
+  if (!flags.target_ids.empty() && !flags.target_id_file.empty()) {
+    return absl::InvalidArgumentError("--targetid and --targetid-file-from: give one of them");
+  }
+  for (const std::string& arm : flags.arms) {
+    const std::string letter = absl::AsciiStrToLower(arm);
+    if (letter != "b" && letter != "r" && letter != "z") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--fitarm: ", ForMessage(arm), ", must be b, r or z, or several, as b,r"));
+    }
+  }
+  SPEXD_RETURN_IF_ERROR(ExcludedOf(flags, /*of_targets=*/true).status());
+  return CheckFiles(flags, products);
+}
+
+absl::StatusOr<std::vector<std::string>> FilesToAnalyse(const std::vector<std::string>& given,
+                                                        const JointFlags& flags) {
+  if (flags.input_list.empty()) {
+    if (given.empty()) return absl::InvalidArgumentError("analyse: no file is given; see --help");
+    return given;
+  }
+  if (!given.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--input-file-from: ", given[0], " is given too; name files, or a list of them"));
+  }
+  SPEXD_ASSIGN_OR_RETURN(std::vector<std::string> files, LinesOf(flags.input_list));
+  if (files.empty()) return absl::InvalidArgumentError(absl::StrCat(flags.input_list, ": names no file"));
+  return files;
+}
+
+absl::StatusOr<RowSelection> SelectionOf(const JointFlags& flags) {
+  RowSelection selection;
+  selection.min_snr = flags.min_snr;
+  selection.min_exposure = flags.min_exposure;
+  selection.max_exposure = flags.max_exposure;
+  selection.object_types = flags.object_types;
+  if (!flags.target_ids.empty()) selection.target_ids = flags.target_ids;
+  if (flags.target_id_file.empty()) return selection;
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> lines, LinesOf(flags.target_id_file));
+  selection.target_ids.emplace();
+  for (const std::string& line : lines) {
+    int64_t id = 0;
+    if (!absl::SimpleAtoi(line, &id)) {
+      return absl::InvalidArgumentError(absl::StrCat(flags.target_id_file, ": ", ForMessage(line),
+                                                     " is no TARGETID; each line must be one integer"));
+    }
+    selection.target_ids->push_back(id);
+  }
+  return selection;
+}
+
+absl::StatusOr<std::vector<WavelengthRange>> ExcludedOf(const JointFlags& flags, bool of_targets) {
+  std::vector<WavelengthRange> ranges;
+  if (flags.exclude.empty()) {
+    if (of_targets) ranges.push_back(kExcludedOfTargets);
+    return ranges;
+  }
+  for (const std::string& text : flags.exclude) {
+    if (text == "none") {
+      if (flags.exclude.size() > 1) {
+        return absl::InvalidArgumentError("--exclude: none goes with no other range");
+      }
+      return ranges;
+    }
+    SPEXD_ASSIGN_OR_RETURN(const WavelengthRange range, RangeOf(text));
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+}  // namespace spexd::cli

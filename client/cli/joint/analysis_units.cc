@@ -1,0 +1,130 @@
+#include "client/cli/joint/analysis_units.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/output_file.h"
+#include "core/products/joint/exposure_spectra.h"
+
+namespace spexd::cli {
+namespace {
+
+struct FileContent {
+  SpectraKind kind = SpectraKind::kTargets;
+  std::string exposure, camera;  // of a frame
+};
+
+absl::StatusOr<FileContent> ContentOf(const std::string& path, int threads) {
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.threads = threads}));
+  FileContent content;
+  SPEXD_ASSIGN_OR_RETURN(content.kind, KindOfSpectra(source));
+  if (content.kind == SpectraKind::kTargets) return content;
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> cards, ReadFrameCards(source));
+  content.exposure = ExposureOf(cards);
+  content.camera = absl::AsciiStrToLower(FindString(cards, "CAMERA").value_or(""));
+  return content;
+}
+
+std::string CanonicalPath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
+  return error ? path : canonical.string();
+}
+
+// A failure shows as a file that cannot be made.
+void MakeFolderOf(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
+}
+
+}  // namespace
+
+std::vector<std::string> AnalysisUnit::outputs() const {
+  std::vector<std::string> paths;
+  for (const std::string& path : {velocities, models, redshifts}) {
+    if (!path.empty()) paths.push_back(path);
+  }
+  return paths;
+}
+
+UnitList ListUnits(const std::vector<std::string>& files, int threads) {
+  UnitList list;
+  std::map<std::string, size_t> unit_of;                                 // by exposure
+  std::vector<std::vector<std::pair<std::string, std::string>>> frames;  // cameras and files of each unit
+  for (const std::string& path : files) {
+    const absl::StatusOr<FileContent> content = ContentOf(path, threads);
+    if (!content.ok()) {
+      list.unreadable.emplace_back(path, content.status());
+      continue;
+    }
+    const auto known = unit_of.find(content->exposure);
+    if (known != unit_of.end()) {
+      frames[known->second].emplace_back(content->camera, path);
+      continue;
+    }
+    if (!content->exposure.empty()) unit_of[content->exposure] = list.units.size();
+    list.units.emplace_back().kind = content->kind;
+    frames.push_back({{content->camera, path}});
+  }
+  for (size_t k = 0; k < frames.size(); ++k) {
+    // The letters of cameras are in the order of their wavelengths.
+    std::sort(frames[k].begin(), frames[k].end());
+    for (const auto& [camera, path] : frames[k]) list.units[k].files.push_back(path);
+  }
+  return list;
+}
+
+void NameOutputs(const JointFlags& flags, const AnalysisFlags& products, std::vector<AnalysisUnit>* units) {
+  for (AnalysisUnit& unit : *units) {
+    if (flags.output_dir.empty()) {
+      unit.velocities = products.velocities;
+      unit.models = flags.models;
+      unit.redshifts = products.lines;
+      continue;
+    }
+    const std::string file = std::filesystem::path(unit.files[0]).filename().string();
+    const auto in_folder = [&](const std::string& prefix) {
+      const std::string name = absl::StrCat(prefix, "_", absl::StripSuffix(file, ".gz"));
+      return (std::filesystem::path(flags.output_dir) / name).string();
+    };
+    if (!products.templates.empty()) {
+      unit.velocities = in_folder(flags.table_prefix);
+      unit.models = in_folder(flags.model_prefix);
+    }
+    if (flags.lines) unit.redshifts = in_folder("zlines");
+  }
+}
+
+absl::Status CheckUnitOutputs(const std::vector<AnalysisUnit>& units, const std::vector<std::string>& read) {
+  std::map<std::string, std::string> taken;  // and what is said of them
+  for (const std::string& path : read) {
+    if (!path.empty()) taken.emplace(CanonicalPath(path), "is a file that is read");
+  }
+  for (const AnalysisUnit& unit : units) {
+    for (const std::string& path : unit.outputs()) {
+      const auto [other, is_new] =
+          taken.emplace(CanonicalPath(path), absl::StrCat("would be written for ", unit.files[0], ", too"));
+      if (!is_new) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path, ": ", other->second, "; a product must have a file of its own"));
+      }
+    }
+  }
+  for (const AnalysisUnit& unit : units) {
+    for (const std::string& path : unit.outputs()) {
+      MakeFolderOf(path);
+      SPEXD_RETURN_IF_ERROR(CheckWritable(path));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,42 @@
+// What one `spex analyse` fits jointly: each file of targets' spectra, and the frames of each exposure's
+// cameras.
+#ifndef SPEXD_CLIENT_CLI_JOINT_ANALYSIS_UNITS_H_
+#define SPEXD_CLIENT_CLI_JOINT_ANALYSIS_UNITS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/cli/flags/analysis_flags.h"
+#include "client/cli/flags/joint_flags.h"
+#include "core/fits/readers.h"
+
+namespace spexd::cli {
+
+struct AnalysisUnit {
+  SpectraKind kind = SpectraKind::kTargets;
+  std::vector<std::string> files;             // one of spectra, or frames: B, R, Z
+  std::string velocities, models, redshifts;  // to write; "": not asked for
+
+  std::vector<std::string> outputs() const;
+};
+
+struct UnitList {
+  std::vector<AnalysisUnit> units;                               // in the order of their first files
+  std::vector<std::pair<std::string, absl::Status>> unreadable;  // files that are neither, and why
+};
+
+// Reads the headers of the files. Frames are of one unit where ExposureOf says the same of them.
+UnitList ListUnits(const std::vector<std::string>& files, int threads);
+
+// Names the files of each unit: in --output-dir by its first file, otherwise as the flags do.
+void NameOutputs(const JointFlags& flags, const AnalysisFlags& products, std::vector<AnalysisUnit>* units);
+
+// Makes the folders of the files to be written. InvalidArgument if one would be written twice, or is among
+// `read`; otherwise the errors of CheckWritable.
+absl::Status CheckUnitOutputs(const std::vector<AnalysisUnit>& units, const std::vector<std::string>& read);
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_JOINT_ANALYSIS_UNITS_H_

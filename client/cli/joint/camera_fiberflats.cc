@@ -1,0 +1,48 @@
+#include "client/cli/joint/camera_fiberflats.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/base/text.h"
+#include "core/fits/hdu/cards.h"
+#include "core/fits/hdu/source.h"
+
+namespace spexd::cli {
+
+absl::StatusOr<CameraFiberflats> CameraFiberflats::Load(const std::vector<std::string>& paths) {
+  CameraFiberflats all;
+  for (const std::string& path : paths) {
+    SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+    SPEXD_ASSIGN_OR_RETURN(Fiberflat fiberflat, ReadFiberflat(source));
+    fiberflat.name = path;
+    if (fiberflat.camera.empty() && paths.size() > 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path,
+          ": HDU FIBERFLAT has no CAMERA, so that it is for all frames; give it alone, or a fiberflat of "
+          "each camera"));
+    }
+    for (const Fiberflat& before : all.fiberflats_) {
+      if (absl::EqualsIgnoreCase(before.camera, fiberflat.camera)) {
+        return absl::InvalidArgumentError(absl::StrCat(path, ": is of camera ", ForMessage(fiberflat.camera),
+                                                       " as ", before.name, " is; give one of them"));
+      }
+    }
+    all.fiberflats_.push_back(std::move(fiberflat));
+  }
+  return all;
+}
+
+absl::StatusOr<const Fiberflat*> CameraFiberflats::Of(const Frame& frame) const {
+  if (fiberflats_.empty()) return nullptr;
+  const std::string camera = FindString(frame.origin.image_cards, "CAMERA").value_or("");
+  for (const Fiberflat& fiberflat : fiberflats_) {
+    if (fiberflat.camera.empty() || absl::EqualsIgnoreCase(fiberflat.camera, camera)) return &fiberflat;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("is of camera ",
+                                                 camera.empty() ? "unknown name" : ForMessage(camera),
+                                                 ", of which no --fiberflat is; give one for each camera"));
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,31 @@
+// The fiberflats of one command: one for all frames, or one for each camera.
+#ifndef SPEXD_CLIENT_CLI_JOINT_CAMERA_FIBERFLATS_H_
+#define SPEXD_CLIENT_CLI_JOINT_CAMERA_FIBERFLATS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/model/frame.h"
+#include "core/products/inputs/fiberflat.h"
+
+namespace spexd::cli {
+
+class CameraFiberflats {
+ public:
+  // The errors of Source and ReadFiberflat; InvalidArgument if two are of one camera, or if one of several
+  // states none.
+  static absl::StatusOr<CameraFiberflats> Load(const std::vector<std::string>& paths);
+
+  bool empty() const { return fiberflats_.empty(); }
+  // The one of the frame's camera, or the only one, where it states no camera; null if there are none.
+  // InvalidArgument if there are those of other cameras alone. Valid as long as this.
+  absl::StatusOr<const Fiberflat*> Of(const Frame& frame) const;
+
+ private:
+  std::vector<Fiberflat> fiberflats_;
+};
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_JOINT_CAMERA_FIBERFLATS_H_
