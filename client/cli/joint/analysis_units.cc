@@ -27,7 +27,7 @@ absl::StatusOr<FileContent> ContentOf(const std::string& path, int threads) {
   SPEXD_ASSIGN_OR_RETURN(content.kind, KindOfSpectra(source));
   if (content.kind == SpectraKind::kTargets) return content;
   SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> cards, ReadFrameCards(source));
-  content.exposure = ExposureOf(cards);
+  content.exposure = ExposureKey(cards);
   content.camera = absl::AsciiStrToLower(FindString(cards, "CAMERA").value_or(""));
   return content;
 }

@@ -27,7 +27,7 @@ struct UnitList {
   std::vector<std::pair<std::string, absl::Status>> unreadable;  // files that are neither, and why
 };
 
-// Reads the headers of the files. Frames are of one unit where ExposureOf says the same of them.
+// Reads the headers of the files. Frames are of one unit where ExposureKey says the same of them.
 UnitList ListUnits(const std::vector<std::string>& files, int threads);
 
 // Names the files of each unit: in --output-dir by its first file, otherwise as the flags do.
