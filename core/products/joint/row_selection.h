@@ -14,13 +14,14 @@
 namespace spexd {
 
 struct RowSelection {
-  std::optional<std::vector<int64_t>> target_ids;
-  std::optional<double> min_snr;  // the largest MedianSnr of the arms must be above it
-  std::optional<int64_t> min_exposure, max_exposure;  // EXPID must be above the first, at most the second
+  std::optional<std::vector<int64_t>> target_ids = {};
+  std::optional<double> min_snr = {};  // the largest MedianSnr of the arms must be above it
+  std::optional<int64_t> min_exposure = {},
+                         max_exposure = {};  // EXPID is above the first, at most the second
   // Regular expressions (ECMAScript) of at most 100 characters. A row is selected if one of them matches the
   // beginning of the name of a bit that is set in DESI_TARGET (in surveys that came before the main one:
   // SV1_DESI_TARGET and so on, CMX_TARGET): MWS_ANY, SCND_ANY, STD_.. Empty: all rows.
-  std::vector<std::string> object_types;
+  std::vector<std::string> object_types = {};
   // Rows that MayBeStars are selected. With `object_types` either suffices. Must outlive the call; null: all
   // rows.
   const RedrockTable* stars = nullptr;

@@ -1,0 +1,25 @@
+// Small tables and spectra of several arms.
+#ifndef SPEXD_TESTS_ANALYSIS_JOINT_MADE_UP_SPECTRA_H_
+#define SPEXD_TESTS_ANALYSIS_JOINT_MADE_UP_SPECTRA_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/target_spectra.h"
+#include "core/products/number_table.h"
+
+namespace spexd::testing {
+
+// The table as it is read from a file.
+RawTable TableOf(const NumberTable& table, const std::string& name);
+
+// An arm whose flux is 2 and ivar 4 in all bins, of 0.8 Angstrom.
+SpectraArm ArmOf(const std::string& name, double first, int rows, int bins);
+
+// Arms B, R and Z of these targets, each of 100 bins; FIBERMAP with TARGETID alone.
+TargetSpectra SpectraOf(const std::vector<int64_t>& targets);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_ANALYSIS_JOINT_MADE_UP_SPECTRA_H_
