@@ -23,7 +23,7 @@ constexpr char kCoadd[] = "coadd-main-dark-1.fits", kCombined[] = "coaddbr-main-
 constexpr int kSureWarnings =
     kVelocityNoStar | kVelocityAtEdge | kVelocityUncertain | kVelocityNoData | kVelocityAmbiguous;
 
-RawTable TableOf(const std::string& path, const std::string& hdu) {
+RawTable ReadTable(const std::string& path, const std::string& hdu) {
   return ReadTableHdu(Source::FromFile(path).value(), hdu).value();
 }
 
@@ -44,7 +44,7 @@ std::vector<bool> Logicals(const std::string& path, const std::string& hdu, cons
 // With the tolerances of the reference's own README.
 void ExpectVelocities(const std::string& path, const std::string& reference, const std::string& unit) {
   SCOPED_TRACE(path);
-  const RawTable table = TableOf(path, "RVTAB"), expected = TableOf(reference, unit);
+  const RawTable table = ReadTable(path, "RVTAB"), expected = ReadTable(reference, unit);
   EXPECT_EQ(IntegerColumn(table, "TARGETID").value(), IntegerColumn(expected, "TARGETID").value());
   const std::vector<double> v = ColumnValues(table, "VRAD"), bins = ColumnValues(table, "NPIX_TOT"),
                             warnings = ColumnValues(table, "RVS_WARN"),
@@ -64,7 +64,7 @@ void ExpectVelocities(const std::string& path, const std::string& reference, con
 
 void ExpectRedshifts(const std::string& path, const std::string& reference, const std::string& unit) {
   SCOPED_TRACE(path);
-  const RawTable table = TableOf(path, "ZLINES"), expected = TableOf(reference, "Z_" + unit);
+  const RawTable table = ReadTable(path, "ZLINES"), expected = ReadTable(reference, "Z_" + unit);
   const std::vector<double> z = ColumnValues(table, "Z"), gap = ColumnValues(table, "GAP"),
                             expected_z = ColumnValues(expected, "Z"),
                             expected_gap = ColumnValues(expected, "GAP");
@@ -196,14 +196,14 @@ TEST_F(JointCliGolden, FlagsOfRvsDesiFitSelectRowsAndArmsInBothSpellings) {
                                "--exclude",
                                "none"});
   ASSERT_THAT(made, ExitsWith(0, HasSubstr("tab_coadd-main-dark-1.fits: velocities of 2 targets")));
-  const RawTable table = TableOf(Out("tab_coadd-main-dark-1.fits"), "RVTAB");
+  const RawTable table = ReadTable(Out("tab_coadd-main-dark-1.fits"), "RVTAB");
   EXPECT_TRUE(HasColumn(table, "CHISQ_B") && HasColumn(table, "CHISQ_R"));
   EXPECT_FALSE(HasColumn(table, "CHISQ_Z"));
   // Those without any row are made all the same.
   EXPECT_THAT(Analyse(arms, {kCoadd}, {"--targetid", "5", "--lines"}),
               ExitsWith(0, AllOf(HasSubstr("rvtab_coadd-main-dark-1.fits: no row is selected"),
                                  HasSubstr("zlines_coadd-main-dark-1.fits: no row is selected"))));
-  EXPECT_EQ(TableOf(Out("rvtab_coadd-main-dark-1.fits"), "RVTAB").rows, 0);
+  EXPECT_EQ(ReadTable(Out("rvtab_coadd-main-dark-1.fits"), "RVTAB").rows, 0);
   EXPECT_THAT(Analyse(arms, {kCombined}, {"--fitarm", "b"}),
               ExitsWith(1, HasSubstr("the arm BR is of several")));
   EXPECT_THAT(Analyse(arms, {kCoadd}, {"--zbest-select"}), ExitsWith(1, HasSubstr("no file redrock-*")));
@@ -214,7 +214,7 @@ TEST_F(JointCliGolden, ExcludedWavelengthsHaveNoWeight) {
   const std::string arms = folder + "/arms/";
   const auto bins = [&](const std::vector<std::string>& exclude) {
     EXPECT_THAT(Analyse(arms, {kCoadd}, Joined({"--targetid", "39627000000101000"}, exclude)), ExitsWith(0));
-    return ColumnValues(TableOf(Out("rvtab_coadd-main-dark-1.fits"), "RVTAB"), "NPIX_TOT").at(0);
+    return ColumnValues(ReadTable(Out("rvtab_coadd-main-dark-1.fits"), "RVTAB"), "NPIX_TOT").at(0);
   };
   const double all = bins({}), some = bins({"--exclude", "5300,5400", "--exclude", "6000,6100"});
   EXPECT_LT(some, all - 200);
@@ -257,7 +257,7 @@ TEST_F(JointCliTest, FramesWithTheSkyLoseTheirOwnFirst) {
                              "--output-dir", Path("out")},
                             more)),
                 ExitsWith(0, HasSubstr("zlines_" + kind + "-b0.fits: redshifts of 27 targets")));
-    return ColumnValues(TableOf(Out("zlines_" + kind + "-b0.fits"), "ZLINES"), "DCHI2");
+    return ColumnValues(ReadTable(Out("zlines_" + kind + "-b0.fits"), "ZLINES"), "DCHI2");
   };
   const std::vector<double> with_sky = redshifts("frame", {});
   EXPECT_EQ(with_sky, redshifts("sframe", {}));

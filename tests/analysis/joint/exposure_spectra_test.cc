@@ -92,11 +92,11 @@ TEST(ExposureSpectra, RefusesACameraThatWasThereAndAFrameWithoutFibermap) {
 }
 
 TEST(ExposureSpectra, TellsFramesOfOneExposureByTheirCards) {
-  EXPECT_EQ(ExposureOf(CardsOf("b3", 7)), ExposureOf(CardsOf("z3", 7)));
-  EXPECT_NE(ExposureOf(CardsOf("b3", 7)), ExposureOf(CardsOf("b4", 7)));
-  EXPECT_NE(ExposureOf(CardsOf("b3", 7)), ExposureOf(CardsOf("b3", 8)));
-  EXPECT_EQ(ExposureOf({Card("CAMERA  = 'b3'")}), "");
-  EXPECT_EQ(ExposureOf({Card("EXPID   = 7")}), "");
+  EXPECT_EQ(ExposureKey(CardsOf("b3", 7)), ExposureKey(CardsOf("z3", 7)));
+  EXPECT_NE(ExposureKey(CardsOf("b3", 7)), ExposureKey(CardsOf("b4", 7)));
+  EXPECT_NE(ExposureKey(CardsOf("b3", 7)), ExposureKey(CardsOf("b3", 8)));
+  EXPECT_EQ(ExposureKey({Card("CAMERA  = 'b3'")}), "");
+  EXPECT_EQ(ExposureKey({Card("EXPID   = 7")}), "");
 }
 
 TEST(ExposureSpectra, KnowsFramesWithoutSky) {
