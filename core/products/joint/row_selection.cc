@@ -10,8 +10,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "core/base/median.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
@@ -26,6 +28,7 @@ constexpr int64_t kAllowedStatus = int64_t{1} << 3      // RESTRICTED
                                    | int64_t{1} << 20;  // VARIABLE
 constexpr double kNoSnr = -1e9;
 constexpr size_t kMaxPattern = 100, kMaxPatterns = 100;
+constexpr int64_t kMaxChoices = 5;  // of an expression, each a factor of up to the length of a name
 
 // Takes rows out of a selection.
 class Rows {
@@ -56,13 +59,32 @@ class Rows {
   std::vector<bool> selected_;
 };
 
+// Why a regular expression is refused before it is tried, "" if it is not: the library takes exponential time
+// for some.
+std::string Refused(const std::string& pattern) {
+  if (pattern.empty() || pattern.size() > kMaxPattern)
+    return absl::StrFormat("has %d characters, must have 1 to %d", pattern.size(), kMaxPattern);
+  constexpr absl::string_view kRepeats = "*+?";
+  int64_t choices = 0;
+  for (size_t k = 0; k < pattern.size(); ++k) {
+    const char next = k + 1 < pattern.size() ? pattern[k + 1] : '\0';
+    const bool group =
+        (pattern[k] == ')' && absl::StrContains(kRepeats, next)) || (pattern[k] == '(' && next == '?');
+    if (group || absl::StrContains("{}\\", pattern[k]))
+      return "may have no repeated groups, braces and backslashes; give several expressions instead";
+    choices += pattern[k] == '|' || absl::StrContains(kRepeats, pattern[k]) ? 1 : 0;
+  }
+  if (choices <= kMaxChoices) return "";
+  return absl::StrFormat("has %d of * + ? |, the limit is %d; give several expressions instead", choices,
+                         kMaxChoices);
+}
+
 // Adds the bits whose names a regular expression matches from their beginning on.
 absl::Status AddBits(const std::string& pattern, std::map<std::string, int64_t>* bits) {
   const auto refused = [&pattern](const std::string& why) {
     return absl::InvalidArgumentError(absl::StrCat("object type \"", ForMessage(pattern), "\": ", why));
   };
-  if (pattern.empty() || pattern.size() > kMaxPattern)
-    return refused(absl::StrFormat("has %d characters, must have 1 to %d", pattern.size(), kMaxPattern));
+  if (const std::string why = Refused(pattern); !why.empty()) return refused(why);
   bool matches = false;
   try {
     const std::regex expression(pattern);

@@ -91,7 +91,8 @@ TEST(RowSelection, TakesTypesByTheNamesOfDesitargetsBits) {
       WithColumn("DESI_TARGET", std::vector<int64_t>{mws, faint, quasar, mws | quasar});
   EXPECT_THAT(Selected(spectra, {.object_types = {"MWS_ANY"}}), ElementsAre(0, 3));
   EXPECT_THAT(Selected(spectra, {.object_types = {"MWS_ANY", "STD_*"}}), ElementsAre(0, 1, 3));
-  EXPECT_THAT(Selected(spectra, {.object_types = {"Q"}}), ElementsAre(2, 3)) << "the beginning of a name";
+  EXPECT_THAT(Selected(spectra, {.object_types = {"Q(SO|X)"}}), ElementsAre(2, 3))
+      << "the beginning of a name";
   EXPECT_THAT(Selected(SpectraOf({100}), {.object_types = {"QSO"}}), ElementsAre(0)) << "no such column";
 }
 
@@ -111,6 +112,9 @@ TEST(RowSelection, NamesTypesThatCannotBe) {
   };
   refused("STARS", "object type \"STARS\": matches no name of a bit of DESI_TARGET");
   refused("(", "object type \"(\": is no regular expression");
+  refused("(A*)*", "may have no repeated groups, braces and backslashes");
+  refused("A{2}", "may have no repeated groups, braces and backslashes");
+  refused(".*.*.*.*.*.*x", "has 6 of * + ? |, the limit is 5");
   refused("", "has 0 characters");
   refused(std::string(101, 'A'), "has 101 characters, must have 1 to 100");
 }
