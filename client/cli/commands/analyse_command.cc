@@ -30,6 +30,7 @@
 #include "core/base/threads/guard.h"
 #include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
+#include "core/products/joint/exposure_spectra.h"
 
 namespace spexd::cli {
 namespace {
@@ -202,6 +203,8 @@ absl::StatusOr<int> AnalyseOneFile(const AnalyseOptions& options, const std::vec
     }
     return JointCommand(options, files).Run();
   }
+  if (products.sky.empty() && products.sframe.empty() && !HasSky(*frame, files[0]))
+    products.sky_subtracted = true;
   SPEXD_ASSIGN_OR_RETURN(products.fiberflat, FiberflatFor(*frame, files[0], options.fiberflats));
   SPEXD_RETURN_IF_ERROR(MakeProducts(*frame, nullptr, products, where, options.quiet));
   return kOk;
