@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/analysis/analyser/analyser.h"
 #include "core/analysis/lines/emission_lines.h"
 #include "core/analysis/velocity/template_library.h"
 #include "core/analysis/velocity/velocity.h"
@@ -31,6 +32,9 @@ struct JointRequest {
   VelocityOptions velocity_options;
   bool lines = false;
   LineOptions line_options = {.max_redshift = 1.63};
+  Analyser* analyser = nullptr;  // who makes them; null: processors
+  // Processors make what the analyser cannot: its device has no room, or failed.
+  bool fall_back = false;
   int threads = 1;
   std::stop_token stop = {};
 };
