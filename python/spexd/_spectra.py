@@ -149,8 +149,8 @@ class Spectra:
 
         Columns, with X for each arm, or for each camera of an arm that combines several: VRAD, VRAD_ERR, VRAD_ERR_COND,
         VSINI in km/s; the templates' parameters, each with its error (_ERR); CHISQ_TOT, CHISQ_C_TOT (continua without a
-        star), NPIX_TOT; CHISQ_X, CHISQ_C_X, NPIX_X; VRAD_X, VRAD_ERR_X (the velocity that the arm alone has, all else as
-        all tell it); DCHI2, V2; RVS_WARN (bits: docs/analysis.md); FIBER, REF_ID, REF_CAT, TARGET_RA, TARGET_DEC,
+        star), NPIX_TOT; CHISQ_X, CHISQ_C_X, NPIX_X; VRAD_X, VRAD_ERR_X (the velocity that the arm alone has, all else
+        as all tell it); DCHI2, V2; RVS_WARN (bits: docs/analysis.md); FIBER, REF_ID, REF_CAT, TARGET_RA, TARGET_DEC,
         TARGETID, EXPID where the fibermap has them; NUMEXP (rows that were fitted together); SN_X; SUCCESS.
 
         The work is done by the processor, without the GIL. Ctrl-C stops it. What it assumes, and where it fails, is in

@@ -273,7 +273,7 @@ def test_what_is_wrong_is_named(spectra, spectra_files, exposure, tmp_path):
 def goldens():
     beside = pathlib.Path(__file__).parents[3].parent / "shared" / "data"
     folder = pathlib.Path(os.environ.get("SPEXD_GOLDENS", beside)) / "arms"
-    if not folder.is_dir():
+    if not folder.is_dir() and not os.environ.get("CI"):
         pytest.skip(f"golden files: no folder {folder}")
     return folder
 
