@@ -17,6 +17,10 @@
 
 namespace spexd {
 
+// What DESI's dichroics disturb in the B arm: not used for velocities of files of spectra unless asked for.
+// rvspecfit leaves it out, too.
+inline constexpr WavelengthRange kExcludedOfTargets = {4300, 4450};
+
 // A stretch of an arm with a continuum of its own: all of it, or the part of one camera where several were
 // combined. Its spectra begin at `first`; its model is good for the bins [kept_first, kept_end) of the arm.
 struct ArmPart {
