@@ -17,8 +17,7 @@
 
 namespace spexd {
 
-// What DESI's dichroics disturb in the B arm: not used for velocities of files of spectra unless asked for.
-// rvspecfit leaves it out, too.
+// What has no weight for velocities of files of spectra unless asked for, as in rvspecfit.
 inline constexpr WavelengthRange kExcludedOfTargets = {4300, 4450};
 
 // A stretch of an arm with a continuum of its own: all of it, or the part of one camera where several were
