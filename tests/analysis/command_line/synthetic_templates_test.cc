@@ -21,23 +21,23 @@
 namespace spexd::testing {
 namespace {
 
-constexpr double kLevel = 100, kVariance = 4;  // of stars in made-up frames: 50 sigma a bin
+constexpr double kStarLevel = 100, kStarVariance = 4;  // of stars in made-up frames: 50 sigma a bin
 
 // TEFF, LOGG, FEH.
-using Node = std::vector<double>;
+using StarNode = std::vector<double>;
 
 // A frame of 400 bins from a wavelength on: the stars of a library at a velocity, without noise.
-Frame FrameOf(const std::vector<Node>& stars, double velocity, double first_wave,
-              const TemplateLibrary& library) {
-  Frame frame = DarkFrame(static_cast<int>(stars.size()), kVariance);
+Frame SyntheticFrame(const std::vector<StarNode>& stars, double velocity, double first_wave,
+                     const TemplateLibrary& library) {
+  Frame frame = DarkFrame(static_cast<int>(stars.size()), kStarVariance);
   frame.grid.first = first_wave;
   const BinnedTemplates templates = BinnedTemplates::Make(library, frame.grid.Values(), 1000, {}, {}).value();
   for (size_t k = 0; k < stars.size(); ++k) {
-    const Node& star = stars[k];
+    const StarNode& star = stars[k];
     std::vector<double> light =
         EvaluateStarLight(library, templates, {velocity, star[0], star[1], star[2], 0});
     const double mean = std::accumulate(light.begin(), light.end(), 0.0) / static_cast<double>(light.size());
-    for (double& value : light) value *= kLevel / mean;
+    for (double& value : light) value *= kStarLevel / mean;
     AddLight(light, static_cast<int>(k), &frame);
   }
   return frame;
@@ -51,8 +51,8 @@ TEST_P(SyntheticStarsOfAnArm, HaveVelocitiesAndParametersThatTheArmAloneTells) {
   const double first = GetParam(), last = first + (kFrameBins - 1) * kWaveStep;
   const TemplateLibrary library =
       MakeSyntheticTemplates({.first = first, .last = last, .threads = 2}).value();
-  const std::vector<Node> stars = {{4400, 1.6, -1.6}, {5800, 3.7, -0.3}, {6500, 4.2, -1.2}};
-  const Frame frame = FrameOf(stars, kVelocity, first, library);
+  const std::vector<StarNode> stars = {{4400, 1.6, -1.6}, {5800, 3.7, -0.3}, {6500, 4.2, -1.2}};
+  const Frame frame = SyntheticFrame(stars, kVelocity, first, library);
   const auto found = FitVelocities(MakeUsable(frame).value(), {0, 1, 2}, library, {.threads = 2}).value();
   for (size_t k = 0; k < stars.size(); ++k) {
     SCOPED_TRACE(stars[k][0]);
