@@ -145,6 +145,18 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
   return cudaSuccess;
 }
 
+cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream) {
+  FAKE_ENTER();
+  const StreamOrder::Operation operation(__func__, stream);
+  for (size_t row = 0; row < height; ++row) {
+    char* const at = static_cast<char*>(to) + row * pitch;
+    StreamOrder::Write(at, width);
+    std::memset(at, value, width);
+  }
+  return cudaSuccess;
+}
+
 // ---- streams
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int) {
