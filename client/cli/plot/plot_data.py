@@ -101,8 +101,52 @@ class TraceShifts:
         return "" if self.moved or not self.measured else "too small to be applied"
 
 
-class Frame:
+class Rows:
+    """Rows of spectra and what their fibermap tells of them. Frames and spectra of several arms have `path`."""
+
+    def read_rows(self, hdus, count):
+        """Reads the fibermap of `count` spectra; without one, or without FIBER, `fibres` is None."""
+        self.table = np.asarray(hdus["FIBERMAP"].data) if "FIBERMAP" in hdus else None
+        if self.table is not None and len(self.table) != count:
+            self.table = None
+        numbers = column(self.table, "FIBER", "FIBRE")  # the header need not have FIBERMIN
+        self.fibres = None if numbers is None else [int(n) for n in numbers]
+        targets = column(self.table, "TARGETID")
+        self.targets = None if targets is None else [int(n) for n in targets]
+        types = column(self.table, "OBJTYPE", "OBJECT_TYPE")
+        self.types = [""] * count if types is None else [text_of(t) for t in types]
+
+    def rows_of(self, fibres, targets):
+        """Rows of the fibres or the targets in these texts, numbers with commas between them; None without both.
+
+        ValueError says what is wrong.
+        """
+        if fibres:
+            return self.rows_with("--fibres", fibres, self.fibres, "FIBER (--targets takes TARGETIDs)")
+        return self.rows_with("--targets", targets, self.targets, "TARGETID") if targets else None
+
+    def rows_with(self, flag, text, numbers, name):
+        try:
+            wanted = [int(number) for number in text.split(",")]
+        except ValueError:
+            raise ValueError("%s %s: expected numbers with commas between them" % (flag, text))
+        if numbers is None:
+            raise ValueError("%s %s: the FIBERMAP of %s has no %s" % (flag, text, self.path, name))
+        for number in wanted:
+            if number not in numbers:
+                raise ValueError("%s %s: %s has %d to %d, not %d" % (
+                    flag, text, self.name, min(numbers), max(numbers), number))
+        found = (row for number in wanted for row, other in enumerate(numbers) if other == number)
+        return list(dict.fromkeys(found))
+
+    def kind(self, row):
+        return KINDS.get(self.types[row], self.types[row])
+
+
+class Frame(Rows):
     """What is shown of a frame file."""
+
+    name = "the frame"
 
     def __init__(self, path):
         self.path = path
@@ -134,16 +178,12 @@ class Frame:
         self.shifts = TraceShifts(hdus) if "TRACESHIFT" in hdus and "TSSTATX" in self.header else None
         if self.shifts and len(self.shifts.u) != shape[0]:
             raise TypeError("TRACESHIFT has %d rows, FLUX %d spectra" % (len(self.shifts.u), shape[0]))
-        self.table = np.asarray(hdus["FIBERMAP"].data) if "FIBERMAP" in hdus else None
-        if self.table is not None and len(self.table) != shape[0]:
-            self.table = None
         # The row of the PSF that the first spectrum belongs to; pipelines write FIBERMIN alone.
         self.first = int(self.header.get("SPECMIN", self.header.get("FIBERMIN", 0)))
-        numbers = column(self.table, "FIBER", "FIBRE")  # the header need not have FIBERMIN
-        first = int(self.header.get("FIBERMIN", self.first))
-        self.fibres = [first + row for row in range(shape[0])] if numbers is None else [int(n) for n in numbers]
-        types = column(self.table, "OBJTYPE", "OBJECT_TYPE")
-        self.types = [""] * shape[0] if types is None else [text_of(t) for t in types]
+        self.read_rows(hdus, shape[0])
+        if self.fibres is None:
+            first = int(self.header.get("FIBERMIN", self.first))
+            self.fibres = [first + row for row in range(shape[0])]
 
     def card(self, name):
         """A card of the header as text; "" for none and for one that cannot be read."""
@@ -162,21 +202,6 @@ class Frame:
     def step(self):
         """Angstrom a bin."""
         return (self.wave[-1] - self.wave[0]) / (len(self.wave) - 1) if len(self.wave) > 1 else 1.0
-
-    def rows_of(self, text):
-        """Rows of the fibres in `text`, numbers with commas between them. ValueError says what is wrong."""
-        try:
-            wanted = [int(number) for number in text.split(",")]
-        except ValueError:
-            raise ValueError("--fibres %s: expected numbers with commas between them" % text)
-        for fibre in wanted:
-            if fibre not in self.fibres:
-                raise ValueError("--fibres %s: the frame has %d to %d, not %d" % (
-                    text, min(self.fibres), max(self.fibres), fibre))
-        return list(dict.fromkeys(self.fibres.index(fibre) for fibre in wanted))
-
-    def kind(self, row):
-        return KINDS.get(self.types[row], self.types[row])
 
     def label(self, row):
         return "fibre %d%s" % (self.fibres[row], "  ·  " + self.kind(row) if self.kind(row) else "")

@@ -157,12 +157,12 @@ def main():
     parser = argparse.ArgumentParser(prog="spex plot --html", description=__doc__.split("\n")[0])
     parser.add_argument("frame")
     parser.add_argument("output")
-    for flag in ("--sframe", "--truth", "--fibres", "--velocities", "--redshifts"):
+    for flag in ("--sframe", "--truth", "--fibres", "--targets", "--velocities", "--redshifts"):
         parser.add_argument(flag)
     arguments = parser.parse_args()
     try:
         frame = plot_data.Frame(arguments.frame)
-        rows = frame.rows_of(arguments.fibres) if arguments.fibres else list(range(len(frame.flux)))
+        rows = frame.rows_of(arguments.fibres, arguments.targets) or list(range(len(frame.flux)))
         subtracted = plot_data.read_subtracted(arguments.sframe, frame) if arguments.sframe else None
         truth = plot_data.read_truth(arguments.truth, frame) if arguments.truth else None
         stars = plot_tables.Stars(arguments.velocities, frame) if arguments.velocities else None
