@@ -13,10 +13,7 @@ ELECTRONS = "electrons / Å"
 
 def unit_of(header, otherwise):
     """What an axis says of a flux, by BUNIT in its header."""
-    try:
-        text = plot_data.text_of(header.get("BUNIT", ""))
-    except fits.VerifyError:
-        return otherwise
+    text = plot_data.card_of(header, "BUNIT")
     if text.lower().replace(" ", "").rstrip("s") in ("electron/angstrom", "electron/angstroms"):
         return ELECTRONS
     text = re.sub(r"\b1[eE]([+-]?\d+)", r"10**\1", text).replace("Angstrom", "Å").replace("$", "")
@@ -66,6 +63,7 @@ class Targets(plot_data.Rows):
                 rows = {arm.name: len(arm.flux) for arm in self.arms}
                 if len(set(rows.values())) > 1:
                     raise TypeError("its arms have different numbers of rows: %s" % rows)
+                self.header = hdus[0].header
                 self.read_rows(hdus, len(self.arms[0].flux))
         except plot_data.BAD_FILE as error:
             raise ValueError("%s: neither a frame nor a file of spectra: %s" % (self.path, plot_data.why(error)))
@@ -92,6 +90,7 @@ class Targets(plot_data.Rows):
             if len(frame.flux) != len(first.flux) or frame.targets != first.targets:
                 raise ValueError("%s and %s do not have the same TARGETIDs row by row" % (first.path, frame.path))
             self.arms.append(arm)
+        self.header = first.header
         self.table, self.fibres, self.targets, self.types = first.table, first.fibres, first.targets, first.types
 
     def label(self, row):
@@ -103,6 +102,35 @@ class Targets(plot_data.Rows):
         if self.fibres:
             parts.append("fibre %d" % self.fibres[row])
         return "  ·  ".join(parts + ([self.kind(row)] if self.kind(row) not in ("", "target") else []))
+
+
+class Joined:
+    """The arms of targets one after the other, as if they were a frame; wavelengths rise within an arm alone."""
+
+    resolution = shifts = None
+
+    def __init__(self, targets):
+        self.targets, self.path, self.table, self.kind = targets, targets.path, targets.table, targets.kind
+        self.wave = np.concatenate([arm.wave for arm in targets.arms])
+        self.flux, self.ivar, self.mask = (np.concatenate([getattr(arm, name) for arm in targets.arms], axis=1)
+                                           for name in ("flux", "ivar", "mask"))
+        self.step = min(((arm.wave[-1] - arm.wave[0]) / (len(arm.wave) - 1) for arm in targets.arms if len(arm.wave) > 1),
+                        default=1.0)
+        self.fibres = list(range(len(self.flux)))  # rows, as a fibre may have several
+        good = np.concatenate([arm.good for arm in targets.arms], axis=1)
+        self.snr = plot_data.median_snr(self.flux, self.ivar, good)
+
+    def card(self, name):
+        return plot_data.card_of(self.targets.header, name)
+
+    @staticmethod
+    def fit(_):
+        return np.nan
+
+    def arms(self):
+        """(name, first bin, one beyond the last) of each arm."""
+        ends = np.cumsum([len(arm.wave) for arm in self.targets.arms])
+        return [[arm.name, int(end) - len(arm.wave), int(end)] for arm, end in zip(self.targets.arms, ends)]
 
 
 def read(paths, sframe=None):

@@ -16,6 +16,10 @@ GOOD_CHI2PIX = 1  # the median is at most this if image and PSF fit each other
 WORST_CHI2PIX = 10  # `spex compare` leaves bins beyond it out of its pulls
 KINDS = {"TGT": "target", "SKY": "sky", "STD": "standard star", "": ""}
 FWHM_PER_SIGMA = 2 * np.sqrt(2 * np.log(2))
+# What is said of files that are not frames, by the ending of an HDU's name.
+OTHER_FILES = (("_FLUX", "; spectra of several arms are drawn with --velocities or --redshifts"),
+               ("RVTAB", "; it is a table of results: name its spectra, and this file with --velocities"),
+               ("ZLINES", "; it is a table of results: name its spectra, and this file with --redshifts"))
 # What reading a file raises that is damaged or is another kind of file.
 BAD_FILE = (OSError, KeyError, TypeError, AttributeError, IndexError, ValueError, fits.VerifyError)
 
@@ -101,6 +105,23 @@ class TraceShifts:
         return "" if self.moved or not self.measured else "too small to be applied"
 
 
+def card_of(header, name):
+    """A card as text; "" for none and for one that cannot be read."""
+    try:
+        return text_of(header.get(name, ""))
+    except fits.VerifyError:
+        return ""
+
+
+def median_snr(flux, ivar, good):
+    """The median signal to noise of each row; 0 without data."""
+    noise = np.sqrt(np.where(good, ivar, 0))
+    signal = np.where(good, flux, np.nan) * np.where(good, noise, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of fibres without any data
+        return np.nan_to_num(np.nanmedian(signal, axis=1))
+
+
 class Rows:
     """Rows of spectra and what their fibermap tells of them. Frames and spectra of several arms have `path`."""
 
@@ -156,14 +177,13 @@ class Frame(Rows):
         except BAD_FILE as error:
             raise ValueError("%s: not a frame: %s" % (path, why(error)))
         self.good = (self.mask == 0) & (self.ivar > 0)
-        noise = np.sqrt(np.where(self.good, self.ivar, 0))
-        signal = np.where(self.good, self.flux, np.nan) * np.where(self.good, noise, np.nan)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of fibres without any data
-            self.snr = np.nan_to_num(np.nanmedian(signal, axis=1))
+        self.snr = median_snr(self.flux, self.ivar, self.good)
 
     def read(self, hdus):
-        self.header = hdus["FLUX"].header if "FLUX" in hdus else hdus[0].header
+        if "FLUX" not in hdus:
+            raise KeyError("there is no HDU FLUX" + next((said for name, said in OTHER_FILES if any(
+                hdu.name.endswith(name) for hdu in hdus)), ""))
+        self.header = hdus["FLUX"].header
         self.flux = np.asarray(hdus["FLUX"].data, float)
         self.ivar = np.asarray(hdus["IVAR"].data, float)
         self.mask = np.asarray(hdus["MASK"].data)
@@ -186,11 +206,7 @@ class Frame(Rows):
             self.fibres = [first + row for row in range(shape[0])]
 
     def card(self, name):
-        """A card of the header as text; "" for none and for one that cannot be read."""
-        try:
-            return text_of(self.header.get(name, ""))
-        except fits.VerifyError:
-            return ""
+        return card_of(self.header, name)
 
     def fit(self, rows=slice(None)):
         """The median chi2pix of the bins with data of these rows; NaN if it is not known."""

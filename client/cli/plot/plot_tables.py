@@ -4,6 +4,7 @@ import os
 import plot_common
 
 np, fits = plot_common.load("numpy", "astropy.io.fits")
+import plot_arms
 import plot_data
 
 MAX_EACH = 3  # stars and galaxies of a frame that are chosen
@@ -48,6 +49,8 @@ class Table:
                 self.read(hdus)
         except plot_data.BAD_FILE as error:
             raise ValueError("%s: not a file of spex analyse with an HDU %s: %s" % (path, hdu, plot_data.why(error)))
+        if not self.joint and isinstance(spectra, plot_arms.Targets):
+            raise ValueError("%s: is of a single frame, which is to be named instead of %s" % (path, spectra.path))
         self.rows = self.matched(wanted, spectra) if self.joint else wanted
         many = len(arms[0].flux)
         if self.rows and not 0 <= min(self.rows) <= max(self.rows) < many:
