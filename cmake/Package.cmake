@@ -57,7 +57,7 @@ foreach(header
     core/analysis/velocity/template_preparations.h core/base/threads/mutex.h core/base/threads/parallel.h
     core/products/analyse.h core/products/inputs/fiberflat.h
     core/model/coded_image.h core/model/fibre_range.h core/model/frame.h core/model/image.h core/model/mask_rule.h
-    core/model/psf.h core/model/traces/trace_shifts.h core/model/truth.h core/model/wavelength_grid.h
+    core/model/psf.h core/model/target_spectra.h core/model/traces/trace_shifts.h core/model/truth.h core/model/wavelength_grid.h
     core/traces/shifts/options.h core/traces/shifts/reference.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION ${SPEXD_INSTALL_HEADERS}/${folder} COMPONENT dev)

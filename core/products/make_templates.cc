@@ -17,32 +17,9 @@
 namespace spexd {
 namespace {
 
-// The uniform grid of ln wavelength that the library has.
-struct LogGrid {
-  double first, step;
-  int samples;
-  double Wave(double sample) const { return std::exp(first + step * sample); }
-};
-
-absl::StatusOr<LogGrid> GridOf(const TemplateRequest& request) {
-  if (!(request.step >= 0.1 && request.step <= 10)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("templates: the step is %g km/s, must be 0.1 to 10", request.step));
-  }
-  if (!(request.first >= 100 && request.last > request.first && request.last <= 1e6)) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("templates: the range is %g to %g Angstrom, must ascend within 100 to 1e6",
-                        request.first, request.last));
-  }
-  const double stretch = 1 + kTemplateVelocity / kLightSpeed;
-  LogGrid grid{std::log(request.first / stretch - kTemplateMargin), request.step / kLightSpeed, 0};
-  const double end = std::log(request.last * stretch + kTemplateMargin);
-  grid.samples = static_cast<int>(std::ceil((end - grid.first) / grid.step)) + 1;
-  return grid;
-}
-
 // Whether the samples of the spectra reach beyond the filter of the library's, and are as fine.
-absl::Status CheckWavelengths(const std::vector<double>& wave, const LogGrid& grid, const std::string& file) {
+absl::Status CheckWavelengths(const std::vector<double>& wave, const TemplateGrid& grid,
+                              const std::string& file) {
   const double low = grid.Wave(-kLowPassHalf), high = grid.Wave(grid.samples - 1 + kLowPassHalf);
   if (wave.front() > low || wave.back() < high) {
     return absl::InvalidArgumentError(absl::StrFormat(
@@ -66,7 +43,7 @@ struct Positions {
   std::vector<double> positions;
 };
 
-Positions PositionsOf(const std::vector<double>& wave, const LogGrid& grid) {
+Positions PositionsOf(const std::vector<double>& wave, const TemplateGrid& grid) {
   Positions result;
   for (size_t k = 0; k < wave.size(); ++k) {
     const double at = (std::log(wave[k]) - grid.first) / grid.step;
@@ -98,7 +75,7 @@ absl::Status CheckAlike(const std::string& path, const StarSpectrum& spectrum, c
                                                  first_path, " ", first.grid, ": spectra on mixed grids"));
 }
 
-absl::StatusOr<Collection> ReadAll(const TemplateRequest& request, const LogGrid& grid,
+absl::StatusOr<Collection> ReadAll(const TemplateRequest& request, const TemplateGrid& grid,
                                    std::vector<std::string> files) {
   SPEXD_ASSIGN_OR_RETURN(const StarSpectrum first, ReadStarSpectrum(files[0], request.layout));
   SPEXD_ASSIGN_OR_RETURN(const std::vector<double> wave, ReadStarWavelengths(files[0], request.layout));
@@ -152,8 +129,27 @@ std::vector<std::string> KeepVarying(const SpectraLayout& layout, std::vector<st
 
 }  // namespace
 
+double TemplateGrid::Wave(double sample) const { return std::exp(first + step * sample); }
+
+absl::StatusOr<TemplateGrid> MakeTemplateGrid(double first, double last, double step) {
+  if (!(step >= 0.1 && step <= 10)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("templates: the step is %g km/s, must be 0.1 to 10", step));
+  }
+  if (!(first >= 100 && last > first && last <= 1e6)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "templates: the range is %g to %g Angstrom, must ascend within 100 to 1e6", first, last));
+  }
+  const double stretch = 1 + kTemplateVelocity / kLightSpeed;
+  TemplateGrid grid{std::log(first / stretch - kTemplateMargin), step / kLightSpeed, 0};
+  const double end = std::log(last * stretch + kTemplateMargin);
+  grid.samples = static_cast<int>(std::ceil((end - grid.first) / grid.step)) + 1;
+  return grid;
+}
+
 absl::StatusOr<TemplateLibrary> MakeTemplates(TemplateRequest request) {
-  SPEXD_ASSIGN_OR_RETURN(const LogGrid grid, GridOf(request));
+  SPEXD_ASSIGN_OR_RETURN(const TemplateGrid grid,
+                         MakeTemplateGrid(request.first, request.last, request.step));
   SPEXD_ASSIGN_OR_RETURN(std::vector<std::string> files, FindSpectra(request.folder, &request.layout));
   SPEXD_ASSIGN_OR_RETURN(Collection all, ReadAll(request, grid, std::move(files)));
   SPEXD_RETURN_IF_ERROR(CheckDistinct(all));

@@ -23,6 +23,19 @@ struct TemplateRequest {
 inline constexpr double kTemplateVelocity = 1000;  // km/s
 inline constexpr double kTemplateMargin = 13;      // Angstrom
 
+// The samples of a library, uniform in ln wavelength.
+struct TemplateGrid {
+  double first = 0;  // ln of the first wavelength, Angstrom in vacuum
+  double step = 0;
+  int samples = 0;
+
+  double Wave(double sample) const;  // Angstrom
+};
+
+// The samples for frames from `first` to `last` (Angstrom in vacuum), `step` km/s apart. InvalidArgument for
+// a range that does not ascend within 100 to 1e6 Angstrom, or a step outside 0.1 to 10 km/s.
+absl::StatusOr<TemplateGrid> MakeTemplateGrid(double first, double last, double step);
+
 // Reads all spectra of the folder and filters each to the samples of the library, so that it is band-limited
 // to them. A parameter with one value in all spectra is no parameter of the library. InvalidArgument that
 // names the file and what is wrong: spectra that do not reach as far as the library, too coarse ones, values

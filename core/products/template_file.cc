@@ -172,12 +172,14 @@ absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::s
   return library;
 }
 
-absl::Status WriteTemplates(const TemplateLibrary& library, const std::string& path) {
+absl::Status WriteTemplates(const TemplateLibrary& library, const std::string& path,
+                            const TemplateRemarks& remarks) {
   const int64_t rows = library.templates(), samples = library.samples();
   FitsBuilder fits(4 * rows * samples + (1 << 20));
   fits.BeginImage("PRIMARY", FLOAT_IMG, {});
   fits.BeginImage("TEMPLATES", FLOAT_IMG, {rows, samples});
   fits.Text("RRTYPE", "STAR", "kind of templates");
+  if (!remarks.subtype.empty()) fits.Text("RRSUBTYP", remarks.subtype, "kind of stars");
   fits.Integer("LOGLAM", 1, "uniform in log10 of the wavelength");
   fits.Text("CTYPE1", "LOGWAVE", "log10 of the wavelength");
   fits.Number("CRPIX1", 1, "first sample");
@@ -189,6 +191,7 @@ absl::Status WriteTemplates(const TemplateLibrary& library, const std::string& p
   for (size_t k = 0; k < library.names.size(); ++k) {
     fits.Text(absl::StrCat("PARNAM", k + 1).c_str(), library.names[k], "column of PARAMS");
   }
+  for (const std::string& comment : remarks.comments) fits.Cards({"COMMENT " + comment});
   std::vector<float> flux(library.flux.flat().begin(), library.flux.flat().end());
   fits.Pixels(absl::MakeConstSpan(flux));
   NumberTable table(rows);

@@ -6,6 +6,7 @@
 
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,9 +18,16 @@ namespace spexd {
 // InvalidArgument that names the file, the HDU and what is wrong. Cancelled if a stop is requested.
 absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::stop_token& stop = {});
 
+// What the header of a library tells people, besides what readers need.
+struct TemplateRemarks {
+  std::string subtype;                // RRSUBTYP; "": no such keyword
+  std::vector<std::string> comments;  // COMMENT cards, up to 72 characters each
+};
+
 // Writes a library so: its templates over their medians, in the order of the grid. Wavelengths are those in
 // vacuum.
-absl::Status WriteTemplates(const TemplateLibrary& library, const std::string& path);
+absl::Status WriteTemplates(const TemplateLibrary& library, const std::string& path,
+                            const TemplateRemarks& remarks = {});
 
 }  // namespace spexd
 

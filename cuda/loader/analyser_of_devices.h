@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,11 +25,18 @@ class AnalyserOfDevices : public Analyser {
                                                        const DeviceSpectra* resident) override {
     const auto there = resident == nullptr ? devices_.end() : devices_.find(resident->device());
     if (there != devices_.end()) return there->second->Begin(std::move(spectra), resident);
-    const auto index = static_cast<std::ptrdiff_t>(next_++ % devices_.size());
-    return std::next(devices_.begin(), index)->second->Begin(std::move(spectra), resident);
+    return Next().Begin(std::move(spectra), resident);
+  }
+  std::unique_ptr<JointAnalysis> BeginJoint(std::vector<UsableSpectra> arms) override {
+    return Next().BeginJoint(std::move(arms));
   }
 
  private:
+  Analyser& Next() {
+    const auto index = static_cast<std::ptrdiff_t>(next_++ % devices_.size());
+    return *std::next(devices_.begin(), index)->second;
+  }
+
   const std::map<int, std::unique_ptr<Analyser>> devices_;
   std::atomic<size_t> next_ = 0;
 };

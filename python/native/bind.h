@@ -11,6 +11,7 @@ void BindJobs(nanobind::module_& module);     // jobs and their PSFs
 void BindEngines(nanobind::module_& module);  // after those two
 void BindProducts(
     nanobind::module_& module);  // sky, velocities and redshifts of frames; after frames and engines
+void BindSpectra(nanobind::module_& module);  // spectra of targets in several arms; after frames and products
 void BindTraces(nanobind::module_& module);  // trace shifts; after frames and jobs
 void BindSums(nanobind::module_& module);    // coadds and components of several frames; after frames
 

@@ -23,5 +23,6 @@ NB_MODULE(_native, module) {
   spexd::python::BindTraces(module);
   spexd::python::BindEngines(module);
   spexd::python::BindProducts(module);
+  spexd::python::BindSpectra(module);
   spexd::python::BindSums(module);
 }

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from spexd._native import version as __version__
 from spexd._products import Products, Sky, Templates
+from spexd._spectra import Spectra, SpectraArm, read_spectra
 from spexd._sums import Coadd, SkyPca, coadd, pca
 from spexd._traces import AxisShifts, TraceShifts
 from spexd.engine import Engine, Psf, default_engine, extract, trace_shifts, write_shifted_psf
@@ -105,6 +106,8 @@ __all__ = [
     "RetryPolicy",
     "Sky",
     "SkyPca",
+    "Spectra",
+    "SpectraArm",
     "SpexdError",
     "StatusCode",
     "Stream",
@@ -120,6 +123,7 @@ __all__ = [
     "default_engine",
     "extract",
     "pca",
+    "read_spectra",
     "trace_shifts",
     "write_shifted_psf",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections.abc
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -110,21 +111,61 @@ def table_of(raw: _native.RawTable | None) -> np.ndarray | None:
     header = header_of(raw.cards)
     names, formats, offsets, offset = [], [], [], 0
     for k in range(1, int(str(header.get("TFIELDS", 0))) + 1):
-        match = re.match(r"\s*(\d*)([LXBIJKAEDCMPQ])", str(header.get(f"TFORM{k}", "")))
-        if match is None:
+        cell = _cell_of(str(header.get(f"TFORM{k}", "")))
+        if cell is None:
             return None
-        repeat, kind = int(match[1] or 1), match[2]
-        kind_format = _NUMPY_OF.get(kind)
-        if kind == "A":
-            kind_format, item = f"S{max(repeat, 1)}", repeat
-        else:
-            width = {"X": 0, "C": 8, "M": 16, "P": 8, "Q": 16}.get(kind)
-            item = repeat * (np.dtype(kind_format).itemsize if width is None else width)
-            item = (repeat + 7) // 8 if kind == "X" else item
-        if kind_format is not None and item > 0:
+        cell_format, item = cell
+        if cell_format is not None:
             names.append(str(header.get(f"TTYPE{k}", f"COLUMN{k}")))
-            formats.append(kind_format if repeat == 1 or kind == "A" else (kind_format, (repeat,)))
+            formats.append(cell_format)
             offsets.append(offset)
         offset += item
     dtype = np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": raw.row_bytes})
     return np.frombuffer(raw.data, dtype, count=raw.rows)
+
+
+def column_of(form: str, rows: int, cells: bytes, cards: Sequence[str]) -> np.ndarray | None:
+    """The values of a column's cells, which stand as FITS has them one after the other, in the machine's byte order and
+    scaled by TSCAL and TZERO. Logicals are bool; strings have no trailing blanks. None for columns of other types.
+
+    >>> column_of("2A", 2, b"G3 G", [])
+    array([b'G3', b' G'], dtype='|S2')
+    >>> column_of("1I", 1, bytes([128, 0]), ["TZERO   = 32768".ljust(80)])
+    array([0])
+    """
+    cell = _cell_of(form)
+    if cell is None or cell[0] is None:
+        return None
+    stored = np.ndarray((rows,), np.dtype([("cell", cell[0])]), cells)["cell"]
+    if stored.dtype.kind == "S":
+        return stored == b"T" if "L" in form else np.char.rstrip(stored).astype(stored.dtype)
+    values: np.ndarray = stored.astype(stored.dtype.newbyteorder("="))
+    header = header_of(cards)
+    scale, zero = (float(str(header.get(name, default))) for name, default in (("TSCAL", 1), ("TZERO", 0)))
+    if scale == 1 and zero == 0:
+        return values
+    if scale == 1 and values.dtype.kind in "iu" and zero == int(zero):
+        if abs(zero) < 2**62:
+            return values.astype(np.int64) + int(zero)
+        return values.astype(np.uint64) + np.uint64(int(zero) % 2**64)
+    return values.astype(np.float64) * scale + zero
+
+
+def _cell_of(form: str) -> tuple[Any, int] | None:
+    """numpy's format of a cell of this TFORM, None for other types than numbers and strings, and the cell's bytes.
+    None for what is no TFORM."""
+    match = re.match(r"\s*(\d*)([LXBIJKAEDCMPQ])", form)
+    if match is None:
+        return None
+    repeat, kind = int(match[1] or 1), match[2]
+    if kind == "A":
+        return (f"S{repeat}" if repeat > 0 else None), repeat
+    if kind == "X":
+        return None, (repeat + 7) // 8
+    if kind not in _NUMPY_OF:
+        return None, repeat * {"C": 8, "M": 16, "P": 8, "Q": 16}[kind]
+    kind_format = _NUMPY_OF[kind]
+    item = repeat * np.dtype(kind_format).itemsize
+    if item == 0:
+        return None, 0
+    return (kind_format if repeat == 1 else (kind_format, (repeat,))), item

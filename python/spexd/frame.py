@@ -121,6 +121,7 @@ class Frame:
     _source: Source | None = dataclasses.field(default=None, repr=False)
     _shape: tuple[int, ...] = dataclasses.field(default=(), repr=False)  # that it was made with
     _held: Any = dataclasses.field(default=None, repr=False, compare=False)  # what its arrays are views of, if any
+    _name: str = dataclasses.field(default="", repr=False, compare=False)  # path of the file that it was read from
 
     @property
     def fibres(self) -> range:
@@ -153,7 +154,7 @@ class Frame:
     def from_fits(cls, path: str | os.PathLike[str]) -> Frame:
         """Reads a frame that spexd or the pipeline wrote."""
         native, cards = process.call(_native.read_frame, os.fsencode(path))
-        return cls._from_native(native, cards=cards)
+        return cls._from_native(native, cards=cards, _name=os.fsdecode(path))
 
     def to_fits(self, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None) -> None:
         """Writes the file that ``spex`` would write, gzipped if the name ends in ".gz"; and the model image.

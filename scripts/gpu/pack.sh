@@ -41,7 +41,7 @@ for path in ${data[@]+"${data[@]}"}; do [ -e "$path" ] || die "--data $path is n
 if [ -e "$out" ] && [ -n "$(ls -A "$out")" ] && [ ! -e "$out/check.sh" ]; then die "$out is neither empty nor a pack"; fi
 
 programs=("$build/bin/spex" "$build/bin/spexd")
-for name in engine_test parity_test golden_test whole_frame_test products_test traces_test traces_benchmark; do
+for name in engine_test parity_test golden_test whole_frame_test products_test products_benchmark traces_test traces_benchmark; do
   program=$build/bin/cuda_$name
   [ -x "$program" ] && programs+=("$program")
 done

@@ -3,6 +3,7 @@
 
 #include "core/products/template_file.h"
 #include "tests/analysis/analysis_golden.h"
+#include "tests/analysis/joint/joint_golden.h"
 #include "tests/cuda_products/analyser_under_test.h"
 #include "tests/cuda_products/sky_and_lines.h"
 #include "tests/support/scenes/goldens.h"
@@ -22,6 +23,16 @@ TEST_F(CudaProductsGolden, VelocitiesAreTheReferences) {
   const auto stars = analysis->FitVelocities(golden.targets, library, {.threads = 2});
   ASSERT_TRUE(stars.ok()) << stars.status();
   ExpectGoldenVelocities(folder, *stars, {.velocity = 0.05, .error = 0.02, .chi2 = 0.1});
+}
+
+TEST_F(CudaProductsGolden, JointVelocitiesAreTheReferences) {
+  SPEXD_GOLDENS_OR_SKIP(folder);
+  const TemplateLibrary library = ReadTemplates(OpenArms(folder, "templates.fits")).value();
+  for (const GoldenUnit& unit : ReadGoldenUnits(folder)) {
+    ExpectGoldenJointVelocities(
+        folder, unit, Analysed(unit, &library, 2, analyser_.get()),
+        {.velocity = 0.05, .error = 0.02, .chi2 = 0.2, .unsafe_chi2 = 0.7, .continuum_chi2 = 0.02});
+  }
 }
 
 TEST_F(CudaProductsGolden, SkyAndLinesAreTheReferences) {

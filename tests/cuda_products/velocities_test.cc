@@ -54,11 +54,25 @@ void ExpectAgreement(const StarVelocity& cuda, const StarVelocity& cpu) {
   EXPECT_NEAR(cuda.chi2, cpu.chi2, 0.01);
   EXPECT_NEAR(cuda.error, cpu.error, 0.02 * cpu.error);
   EXPECT_NEAR(cuda.conditional_error, cpu.conditional_error, 0.02 * cpu.conditional_error);
-  const ArmVelocity &on_device = cuda.arms[0], &here = cpu.arms[0];
-  ASSERT_EQ(on_device.model.size(), here.model.size());
-  for (size_t j = 0; j < here.model.size(); ++j) {
-    EXPECT_NEAR(on_device.model[j], here.model[j], 0.01) << j;
-    EXPECT_NEAR(on_device.continuum[j], here.continuum[j], 0.05) << j;
+  ASSERT_EQ(cuda.arms.size(), cpu.arms.size());
+  for (size_t a = 0; a < cpu.arms.size(); ++a) {
+    SCOPED_TRACE(a);
+    const ArmVelocity &on_device = cuda.arms[a], &here = cpu.arms[a];
+    EXPECT_EQ(on_device.bins, here.bins);
+    ASSERT_EQ(on_device.model.size(), here.model.size());
+    for (size_t j = 0; j < here.model.size(); ++j) {
+      EXPECT_NEAR(on_device.model[j], here.model[j], 0.01) << j;
+      EXPECT_NEAR(on_device.continuum[j], here.continuum[j], 0.05) << j;
+    }
+    EXPECT_EQ(on_device.scan.size(), here.scan.size());
+    if (here.bins == 0) {
+      EXPECT_TRUE(std::isnan(on_device.v) && std::isnan(on_device.error));
+      continue;
+    }
+    EXPECT_LT(std::abs(on_device.v - here.v), 0.05 * here.error);
+    EXPECT_NEAR(on_device.error, here.error, 0.02 * here.error);
+    EXPECT_NEAR(on_device.chi2, here.chi2, 0.02);
+    EXPECT_NEAR(on_device.continuum_chi2, here.continuum_chi2, 1e-6 * here.continuum_chi2);
   }
 }
 
@@ -74,6 +88,45 @@ TEST_F(CudaVelocities, AreThoseOfProcessors) {
   }
   EXPECT_GT((*cuda)[0].vsini, 30) << "a star that rotates";
   EXPECT_NEAR((*cuda)[0].vsini, cpu[0].vsini, 1);
+}
+
+TEST_F(CudaVelocities, OfSeveralArmsAreThoseOfProcessors) {
+  std::vector<UsableSpectra> arms = {BinsOf(spectra_, 0, 210), BinsOf(spectra_, 190, kFrameBins)};
+  for (double& ivar : arms[1].ivar.Row(1)) ivar = 0;
+  const std::vector<std::vector<int>> targets = {{2}, {0}, {1}, {3}, {4}};
+  for (const VelocityOptions& options :
+       {VelocityOptions{.threads = 2}, VelocityOptions{.exclude = {{6040, 6055.5}}, .threads = 2}}) {
+    const auto cuda = analyser_->BeginJoint(arms)->FitVelocities(targets, library_, options);
+    ASSERT_TRUE(cuda.ok()) << cuda.status();
+    const auto cpu = FitVelocities(arms, targets, library_, options).value();
+    for (size_t i = 0; i < cpu.size(); ++i) {
+      SCOPED_TRACE(targets[i][0]);
+      ExpectAgreement((*cuda)[i], cpu[i]);
+    }
+  }
+  for (UsableSpectra& arm : arms) arm.ivar.Assign(arm.ivar.shape());
+  const auto none = analyser_->BeginJoint(arms)->FitVelocities({{0}, {1}}, library_, {});
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ((*none)[1].flag, kVelocityNoData);
+  EXPECT_EQ((*none)[1].arms.size(), 2u);
+}
+
+TEST_F(CudaVelocities, OfExposuresAreThoseOfProcessors) {
+  Frame frame = DarkFrame(4, 2);
+  for (int row = 0; row < 4; ++row) AddLight(StarLight(-75.5, 0.9, 30.0 + 20 * row), row, &frame);
+  std::mt19937 random(20261129);
+  AddNoise(&random, &frame);
+  const UsableSpectra whole = MakeUsable(frame).value();
+  const std::vector<UsableSpectra> arms = {BinsOf(whole, 0, 150), BinsOf(whole, 150, 300),
+                                           BinsOf(whole, 300, kFrameBins)};
+  const std::vector<std::vector<int>> targets = {{0, 2, 3}, {1}, {3, 1}};
+  const auto cuda = analyser_->BeginJoint(arms)->FitVelocities(targets, library_, {.threads = 2});
+  ASSERT_TRUE(cuda.ok()) << cuda.status();
+  const auto cpu = FitVelocities(arms, targets, library_, {.threads = 2}).value();
+  for (size_t i = 0; i < cpu.size(); ++i) {
+    SCOPED_TRACE(i);
+    ExpectAgreement((*cuda)[i], cpu[i]);
+  }
 }
 
 TEST_F(CudaVelocities, OfStarsThatMayNotRotateAreThoseOfProcessors) {

@@ -30,6 +30,8 @@
 #include "core/base/threads/guard.h"
 #include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
+#include "core/products/joint/exposure_spectra.h"
+#include "cuda/loader/choose_analyser.h"
 
 namespace spexd::cli {
 namespace {
@@ -49,16 +51,6 @@ bool AreAllThere(const std::vector<std::string>& paths) {
   });
 }
 
-absl::Status CheckRunsOnProcessors(const WhereFlags& where) {
-  if (where.no_gpu || where.device == "cpu" || (where.device == "auto" && !where.devices.has_value())) {
-    return absl::OkStatus();
-  }
-  return absl::UnimplementedError(
-      "--device cuda: joint fits of several arms or exposures run on processors alone; leave out --device "
-      "and "
-      "--devices");
-}
-
 // The files of spectra and exposures of one command, one after the other.
 class JointCommand {
  public:
@@ -68,7 +60,7 @@ class JointCommand {
   // The exit code: kDifferent if one of several files failed. A single unit whose files are named by flags
   // fails with its own error.
   absl::StatusOr<int> Run() {
-    SPEXD_RETURN_IF_ERROR(CheckFlags());
+    SPEXD_RETURN_IF_ERROR(CheckJointFlags(options_.joint, options_.products));
     const int threads = options_.where.threads > 0 ? options_.where.threads : AvailableCpus();
     UnitList list = ListUnits(files_, threads);
     if (!in_folder()) {
@@ -81,6 +73,7 @@ class JointCommand {
                            PrepareJointWork(options_.joint, options_.products, options_.fiberflats));
     work.threads = threads;
     work.quiet = options_.quiet;
+    SPEXD_RETURN_IF_ERROR(ChooseDevice(&work));
     SPEXD_RETURN_IF_ERROR(status_file_.Begin());
     for (const auto& [path, status] : list.unreadable) {
       Failed(status);
@@ -93,9 +86,19 @@ class JointCommand {
  private:
   bool in_folder() const { return !options_.joint.output_dir.empty(); }
 
-  absl::Status CheckFlags() const {
-    SPEXD_RETURN_IF_ERROR(CheckJointFlags(options_.joint, options_.products));
-    return CheckRunsOnProcessors(options_.where);
+  // Velocities alone are worth waking a device up for, and redshifts are made by processors.
+  absl::Status ChooseDevice(JointWork* work) {
+    SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options_.where));
+    SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
+    if (where.device == "cpu" || !work->templates.has_value()) return absl::OkStatus();
+    HideOtherDevices(where);
+    SPEXD_ASSIGN_OR_RETURN(analyser_, ChooseAnalyser(where));
+    const std::string note = NoteOnCpu("products are made by processors", analyser_.note,
+                                       TellsWhyCpu(/*verbose=*/false, options_.quiet));
+    if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
+    work->analyser = analyser_.analyser.get();
+    work->fall_back = where.device == "auto" && where.devices.empty();
+    return absl::OkStatus();
   }
 
   absl::Status CheckIsOne(const UnitList& list) const {
@@ -161,6 +164,7 @@ class JointCommand {
   const AnalyseOptions& options_;
   const std::vector<std::string>& files_;
   const StatusFile status_file_;
+  ChosenAnalyser analyser_;
   int code_ = kOk;
 };
 
@@ -202,6 +206,8 @@ absl::StatusOr<int> AnalyseOneFile(const AnalyseOptions& options, const std::vec
     }
     return JointCommand(options, files).Run();
   }
+  if (products.sky.empty() && products.sframe.empty() && !HasSky(*frame, files[0]))
+    products.sky_subtracted = true;
   SPEXD_ASSIGN_OR_RETURN(products.fiberflat, FiberflatFor(*frame, files[0], options.fiberflats));
   SPEXD_RETURN_IF_ERROR(MakeProducts(*frame, nullptr, products, where, options.quiet));
   return kOk;

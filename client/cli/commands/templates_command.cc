@@ -14,6 +14,7 @@
 #include "core/base/threads/guard.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/products/make_templates.h"
+#include "core/products/synthetic_templates.h"
 #include "core/products/template_file.h"
 
 namespace spexd::cli {
@@ -25,6 +26,7 @@ struct TemplatesCommandOptions {
   std::vector<std::string> parameters;
   std::string medium, output;
   int threads = 0;
+  bool synthetic = false;
   bool quiet = false;
 };
 
@@ -34,8 +36,15 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseParameter(const std::st
   return absl::InvalidArgumentError(absl::StrFormat("--parameter \"%s\": expected NAME=KEYWORD", text));
 }
 
-absl::Status Make(TemplatesCommandOptions options) {
-  TemplateRequest& request = options.request;
+absl::StatusOr<TemplateLibrary> FromFolder(const TemplatesCommandOptions& options, int threads) {
+  TemplateRequest request = options.request;
+  if (request.folder.empty()) {
+    return absl::InvalidArgumentError(
+        "templates make: name a folder of spectra, or give --synthetic for a library without any");
+  }
+  if (options.range.empty()) {
+    return absl::InvalidArgumentError("templates make: --range is required with a folder of spectra");
+  }
   if (!options.parameters.empty()) request.layout.parameters.clear();
   for (const std::string& text : options.parameters) {
     SPEXD_ASSIGN_OR_RETURN(request.layout.parameters.emplace_back(), ParseParameter(text));
@@ -45,13 +54,31 @@ absl::Status Make(TemplatesCommandOptions options) {
   }
   request.first = options.range[0];
   request.last = options.range[1];
-  request.threads = options.threads > 0 ? options.threads : AvailableCpus();
+  request.threads = threads;
+  return MakeTemplates(request);
+}
+
+absl::StatusOr<TemplateLibrary> Synthetic(const TemplatesCommandOptions& options, int threads) {
+  SyntheticTemplates request;
+  if (!options.range.empty()) {
+    request.first = options.range[0];
+    request.last = options.range[1];
+  }
+  request.step = options.request.step;
+  request.threads = threads;
+  return MakeSyntheticTemplates(request);
+}
+
+absl::Status Make(const TemplatesCommandOptions& options) {
+  const int threads = options.threads > 0 ? options.threads : AvailableCpus();
   SPEXD_RETURN_IF_ERROR(CheckWritable(options.output));
-  SPEXD_ASSIGN_OR_RETURN(const TemplateLibrary library, MakeTemplates(request));
-  SPEXD_RETURN_IF_ERROR(WriteTemplates(library, options.output));
+  SPEXD_ASSIGN_OR_RETURN(const TemplateLibrary library,
+                         options.synthetic ? Synthetic(options, threads) : FromFolder(options, threads));
+  SPEXD_RETURN_IF_ERROR(
+      WriteTemplates(library, options.output, options.synthetic ? SyntheticRemarks() : TemplateRemarks{}));
   if (options.quiet) return absl::OkStatus();
   std::printf("%s: %d templates of %lld samples, %g km/s apart\n", options.output.c_str(),
-              library.templates(), static_cast<long long>(library.samples()), request.step);
+              library.templates(), static_cast<long long>(library.samples()), options.request.step);
   for (size_t k = 0; k < library.names.size(); ++k) {
     std::printf("  %s: %zu values from %g to %g\n", library.names[k].c_str(), library.axes[k].size(),
                 library.axes[k].front(), library.axes[k].back());
@@ -67,17 +94,20 @@ void AddTemplates(CLI::App* app, Action* action) {
   auto options = std::make_shared<TemplatesCommandOptions>();
   TemplatesCommandOptions& o = *options;
   CLI::App* command = templates->add_subcommand(
-      "make", "Make one from a folder of FITS spectra with their parameters in their headers");
-  command->add_option("folder", o.request.folder, "Folder of spectra, such as PHOENIX's; those below it too")
-      ->required();
+      "make",
+      "Make one from a folder of FITS spectra with their parameters in their headers, or a synthetic one");
+  CLI::Option* const folder = command->add_option("folder", o.request.folder,
+                                                  "Folder of spectra, such as PHOENIX's; those below it too");
+  CLI::Option* const synthetic = command->add_flag(
+      "--synthetic", o.synthetic,
+      "Stars from a formula instead of a folder, to try programs with; not for velocities of real stars");
   command->add_option("-o,--output", o.output, "Library to write")->required();
   command
       ->add_option("--range", o.range,
                    "FIRST,LAST: wavelengths of the frames in vacuum, Angstrom; the library reaches 1000 km/s "
-                   "and 13 Angstrom beyond")
+                   "and 13 Angstrom beyond; with --synthetic 3500,10000 unless given")
       ->delimiter(',')
-      ->expected(2)
-      ->required();
+      ->expected(2);
   command->add_option("--step", o.request.step, "km/s between samples, at most 10")->capture_default_str();
   command->add_option("--medium", o.medium, "Where the wavelengths hold, if headers do not tell")
       ->check(CLI::IsMember({"air", "vacuum"}));
@@ -89,6 +119,10 @@ void AddTemplates(CLI::App* app, Action* action) {
                    "NAME=KEYWORD: a parameter and where headers have it; repeatable; none: TEFF=PHXTEFF, "
                    "LOGG=PHXLOGG, FEH=PHXM_H")
       ->take_all();
+  synthetic->excludes(folder);
+  for (const char* of_spectra : {"--medium", "--wave", "--parameter"}) {
+    synthetic->excludes(command->get_option(of_spectra));
+  }
   command->add_option("--threads", o.threads, "Threads; 0: as many as there are processors")
       ->check(CLI::Range(0, 1024));
   command->add_flag("-q,--quiet", o.quiet, "Print errors only");

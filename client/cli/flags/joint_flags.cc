@@ -9,14 +9,12 @@
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "core/fits/hdu/source.h"
+#include "core/products/joint/joint_analysis.h"
 
 namespace spexd::cli {
 namespace {
 
 constexpr char kFileGroup[] = "Files", kRowGroup[] = "Rows", kFitGroup[] = "Joint fits";
-
-// What DESI's dichroics disturb in the B arm; rvspecfit leaves it out, too.
-constexpr WavelengthRange kExcludedOfTargets = {4300, 4450};
 
 // Flags of rvs_desi_fit without a meaning here, and what replaces them.
 constexpr struct {

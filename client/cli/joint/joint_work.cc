@@ -122,6 +122,8 @@ class UnitAnalysis {
     options_.threads = work_.threads;
     request.velocity_options = options_;
     request.lines = !unit_.redshifts.empty();
+    request.analyser = work_.analyser;
+    request.fall_back = work_.fall_back;
     request.threads = work_.threads;
     SPEXD_ASSIGN_OR_RETURN(products_, AnalyseJointly(spectra_, request));
     result_.fits = static_cast<int64_t>(products_.targets.size());

@@ -13,6 +13,7 @@
 #include "client/cli/flags/joint_flags.h"
 #include "client/cli/joint/analysis_units.h"
 #include "client/cli/joint/camera_fiberflats.h"
+#include "core/analysis/analyser/analyser.h"
 #include "core/analysis/velocity/template_library.h"
 #include "core/products/joint/row_selection.h"
 
@@ -25,6 +26,8 @@ struct JointWork {
   CameraFiberflats fiberflats;
   std::optional<TemplateLibrary> templates;  // of velocities, if they are asked for
   RowSelection selection;
+  Analyser* analyser = nullptr;  // who makes velocities; null: processors
+  bool fall_back = false;        // JointRequest's
   int threads = 1;
   bool quiet = false;
 };

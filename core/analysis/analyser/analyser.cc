@@ -22,6 +22,21 @@ absl::StatusOr<std::vector<StarVelocity>> FrameAnalysis::FitVelocities(const std
   return spexd::FitVelocities(spectra_, rows, library, options);
 }
 
+absl::StatusOr<std::vector<LineRedshift>> JointAnalysis::FindLineRedshifts(
+    const std::vector<std::vector<int>>& targets, const LineOptions& options) {
+  return spexd::FindLineRedshifts(arms_, targets, options);
+}
+
+absl::StatusOr<std::vector<StarVelocity>> JointAnalysis::FitVelocities(
+    const std::vector<std::vector<int>>& targets, const TemplateLibrary& library,
+    const VelocityOptions& options) {
+  return spexd::FitVelocities(arms_, targets, library, options);
+}
+
+std::unique_ptr<JointAnalysis> Analyser::BeginJoint(std::vector<UsableSpectra> arms) {
+  return std::make_unique<JointAnalysis>(std::move(arms));
+}
+
 absl::Status FrameAnalysis::TakeSky(const Sky& sky) {
   if (sky.flux.shape() != spectra_.flux.shape()) {
     return absl::InvalidArgumentError(

@@ -50,6 +50,29 @@ class FrameAnalysis {
   UsableSpectra spectra_;
 };
 
+// Spectra of targets in several arms, and what is made of all arms and exposures together. This class makes
+// all by processors; those derived from it make some on a device. For one thread at a time.
+class JointAnalysis {
+ public:
+  // The arrays whose resolutions the arms name must outlive this.
+  explicit JointAnalysis(std::vector<UsableSpectra> arms) : arms_(std::move(arms)) {}
+  virtual ~JointAnalysis() = default;
+  JointAnalysis(const JointAnalysis&) = delete;
+  JointAnalysis& operator=(const JointAnalysis&) = delete;
+
+  // Each does what the function of its name does.
+  virtual absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(
+      const std::vector<std::vector<int>>& targets, const LineOptions& options);
+  virtual absl::StatusOr<std::vector<StarVelocity>> FitVelocities(
+      const std::vector<std::vector<int>>& targets, const TemplateLibrary& library,
+      const VelocityOptions& options);
+
+  const std::vector<UsableSpectra>& arms() const { return arms_; }
+
+ private:
+  const std::vector<UsableSpectra> arms_;
+};
+
 // Begins analyses, of several frames at once if asked. Thread-safe; must outlive its analyses.
 class Analyser {
  public:
@@ -59,6 +82,8 @@ class Analyser {
   // short, Unavailable if it failed.
   virtual absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(UsableSpectra spectra,
                                                                const DeviceSpectra* resident) = 0;
+  // The same of arms, whose spectra are on the host.
+  virtual std::unique_ptr<JointAnalysis> BeginJoint(std::vector<UsableSpectra> arms);
 };
 
 }  // namespace spexd

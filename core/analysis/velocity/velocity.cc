@@ -114,7 +114,7 @@ class JointVelocities {
         options_(options),
         workers_{options.threads, options.stop},
         velocities_(ScannedVelocities(options)),
-        model_{&library, {}, options.degree, options.rotation} {}
+        model_{&library, options.degree, options.rotation, {}, {}} {}
 
   absl::StatusOr<std::vector<StarVelocity>> Run() {
     SPEXD_RETURN_IF_ERROR(FindRowsThatCount());
@@ -138,8 +138,7 @@ class JointVelocities {
       std::vector<char>& counts = counts_.emplace_back(static_cast<size_t>(arm.fibres()), 0);
       SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(targets_.size()), workers_, [&](int64_t i) {
         for (const int row : targets_[static_cast<size_t>(i)]) {
-          counts[static_cast<size_t>(row)] =
-              BinsWithWeight(VelocityWeights(arm, row, options_.exclude)) >= LeastVelocityBins(options_);
+          counts[static_cast<size_t>(row)] = HasVelocityBins(arm, row, options_);
         }
         return absl::OkStatus();
       }));
@@ -151,6 +150,7 @@ class JointVelocities {
   // Of the arms that have data.
   absl::Status PrepareTemplates() {
     const double reach = std::max(options_.most, velocities_.back());
+    std::vector<const BinnedTemplates*> with_data;
     for (size_t a = 0; a < arms_.size(); ++a) {
       const UsableSpectra& arm = arms_[a];
       auto& smooth = smooth_.emplace_back();
@@ -166,7 +166,9 @@ class JointVelocities {
       SPEXD_ASSIGN_OR_RETURN(smooth, Binned(library_, arm.wave, reach, MeanResolution(arm, rows), workers_));
       SPEXD_ASSIGN_OR_RETURN(sharp, Binned(library_, arm.wave, reach, std::nullopt, workers_));
       model = {sharp.get(), Chebyshev(arm.wave, 2 * options_.degree)};
+      with_data.push_back(sharp.get());
     }
+    if (!with_data.empty()) model_.ranges = RangesOf(library_, with_data, options_.rotation);
     return absl::OkStatus();
   }
 

@@ -21,6 +21,16 @@ std::vector<double> ContinuumOf(const Array<double, 2>& polynomials,
   return continuum;
 }
 
+void SetArmVelocities(const std::vector<VelocityCurvature>& of_arms, VelocityFit* fit) {
+  fit->arm_velocities.assign(of_arms.size(), std::numeric_limits<double>::quiet_NaN());
+  fit->arm_errors = fit->arm_velocities;
+  for (size_t arm = 0; arm < of_arms.size(); ++arm) {
+    if (!(of_arms[arm].h > 0)) continue;
+    fit->arm_velocities[arm] = fit->x[0] + of_arms[arm].g / of_arms[arm].h;
+    fit->arm_errors[arm] = 1 / std::sqrt(of_arms[arm].h);
+  }
+}
+
 FitRanges RangesOf(const TemplateLibrary& library, absl::Span<const BinnedTemplates* const> arms,
                    bool rotation) {
   FitRanges ranges;
@@ -111,9 +121,6 @@ FitCurvature CurvatureOf(const Array<double, 2>& polynomials, int degree, const 
 
 // The sum over segments. `of_arms`: null, or [arm], to which each segment's curvature by the velocity is
 // added.
-struct VelocityCurvature {
-  double h = 0, g = 0;
-};
 FitCurvature CurvatureAt(const VelocityModel& model, absl::Span<const VelocitySegment> segments,
                          const Point& point, std::vector<VelocityCurvature>* of_arms = nullptr) {
   const int size = static_cast<int>(point.x.size());
@@ -140,9 +147,7 @@ FitCurvature CurvatureAt(const VelocityModel& model, absl::Span<const VelocitySe
 
 VelocityFit FitVelocity(const VelocityModel& model, absl::Span<const VelocitySegment> segments,
                         std::vector<double> start) {
-  std::vector<const BinnedTemplates*> templates;
-  for (const VelocitySegment& segment : segments) templates.push_back(model.arms[segment.arm].templates);
-  const FitRanges ranges = RangesOf(*model.library, templates, model.rotation);
+  const FitRanges& ranges = model.ranges;
   for (size_t q = 0; q < start.size(); ++q) start[q] = WithinRange(start[q], ranges.least[q], ranges.most[q]);
   Point point = Evaluate(model, segments, std::move(start));
   VelocityFit fit;
@@ -174,8 +179,7 @@ VelocityFit FitVelocity(const VelocityModel& model, absl::Span<const VelocitySeg
   fit.x = point.x;
   fit.chi2 = point.chi2;
   fit.errors.assign(fit.x.size(), std::numeric_limits<double>::quiet_NaN());
-  fit.arm_velocities.assign(model.arms.size(), std::numeric_limits<double>::quiet_NaN());
-  fit.arm_errors = fit.arm_velocities;
+  SetArmVelocities(std::vector<VelocityCurvature>(model.arms.size()), &fit);
   for (const ContinuumFit& part : point.fits) {
     const auto bins = static_cast<size_t>(point.stars[fit.segments.size()].shape(1));
     fit.segments.push_back({part.chi2, std::vector<double>(bins, 0), std::vector<double>(bins, 0)});
@@ -185,11 +189,7 @@ VelocityFit FitVelocity(const VelocityModel& model, absl::Span<const VelocitySeg
   const FitCurvature curvature = CurvatureAt(model, segments, point, &of_arms);
   FitErrors(curvature, ranges, point.x.data(), fit.errors.data());
   fit.conditional_error = 1 / std::sqrt(curvature.h[0]);
-  for (size_t arm = 0; arm < of_arms.size(); ++arm) {
-    if (!(of_arms[arm].h > 0)) continue;
-    fit.arm_velocities[arm] = fit.x[0] + of_arms[arm].g / of_arms[arm].h;
-    fit.arm_errors[arm] = 1 / std::sqrt(of_arms[arm].h);
-  }
+  SetArmVelocities(of_arms, &fit);
   for (size_t s = 0; s < segments.size(); ++s) {
     SegmentFit& part = fit.segments[s];
     part.continuum = ContinuumOf(model.arms[segments[s].arm].polynomials, point.fits[s].coefficients);

@@ -20,9 +20,10 @@ struct ArmModel {
 };
 struct VelocityModel {
   const TemplateLibrary* library;
-  std::vector<ArmModel> arms;
   int degree;     // of the continuum
   bool rotation;  // whether stars may rotate
+  std::vector<ArmModel> arms;
+  FitRanges ranges;  // RangesOf the arms with templates
 };
 
 // The data of a fit: one arm of one exposure, which has a continuum of its own.
@@ -51,6 +52,13 @@ struct VelocityFit {
   // without data.
   std::vector<double> arm_velocities, arm_errors;
 };
+
+// Sums over the segments of an arm, of FitCurvature's h and g of the velocity.
+struct VelocityCurvature {
+  double h = 0, g = 0;
+};
+// Sets the arms' velocities and errors of a fit from those at its end.
+void SetArmVelocities(const std::vector<VelocityCurvature>& of_arms, VelocityFit* fit);
 
 // The ranges that a library's velocities and parameters have in all arms. REQUIRES: one or more.
 FitRanges RangesOf(const TemplateLibrary& library, absl::Span<const BinnedTemplates* const> arms,

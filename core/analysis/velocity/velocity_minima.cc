@@ -125,23 +125,36 @@ std::vector<double> VelocityWeights(const UsableSpectra& spectra, int row,
                                     const std::vector<WavelengthRange>& exclude) {
   std::vector<double> weights = InnerIvar(spectra, row);
   for (const WavelengthRange& range : exclude) {
-    const auto first = std::upper_bound(spectra.wave.begin(), spectra.wave.end(), range.first),
-               end = std::lower_bound(first, spectra.wave.end(), range.last);
-    std::fill(weights.begin() + (first - spectra.wave.begin()),
-              weights.begin() + (end - spectra.wave.begin()), 0);
+    const auto [first, end] = BinsBetween(spectra.wave, range);
+    std::fill(weights.begin() + first, weights.begin() + end, 0);
   }
   return weights;
 }
 
-int BinsWithWeight(absl::Span<const double> weights) {
-  return static_cast<int>(std::count_if(weights.begin(), weights.end(), [](double w) { return w > 0; }));
+std::pair<int64_t, int64_t> BinsBetween(const std::vector<double>& wave, const WavelengthRange& range) {
+  const auto first = std::upper_bound(wave.begin(), wave.end(), range.first),
+             end = std::lower_bound(first, wave.end(), range.last);
+  return {first - wave.begin(), end - wave.begin()};
+}
+
+bool HasVelocityBins(const UsableSpectra& spectra, int row, const VelocityOptions& options) {
+  const auto excluded = [&](double wave) {
+    return std::any_of(options.exclude.begin(), options.exclude.end(), [wave](const WavelengthRange& range) {
+      return wave > range.first && wave < range.last;
+    });
+  };
+  int missing = LeastVelocityBins(options);
+  for (int64_t j = kEdgeBins; j < spectra.bins() - kEdgeBins && missing > 0; ++j)
+    missing -= spectra.ivar(row, j) > 0 && !excluded(spectra.wave[static_cast<size_t>(j)]) ? 1 : 0;
+  return missing == 0;
 }
 
 StarlessSegment WithoutStar(const VelocitySegment& segment, const Array<double, 2>& polynomials, int degree) {
   const std::vector<double> flat(segment.ivar.size(), 1);
   std::vector<double> spread(flat.size());
   segment.resolution.Multiply(flat.data(), spread.data());
-  return {segment.arm, BinsWithWeight(segment.ivar),
+  const auto bins = std::count_if(segment.ivar.begin(), segment.ivar.end(), [](double w) { return w > 0; });
+  return {segment.arm, static_cast<int>(bins),
           FitContinuum(polynomials, degree, spread, segment.flux, segment.ivar).chi2};
 }
 

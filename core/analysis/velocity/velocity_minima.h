@@ -2,6 +2,8 @@
 #ifndef SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_MINIMA_H_
 #define SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_MINIMA_H_
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -35,9 +37,11 @@ size_t BestFit(const std::vector<VelocityFit>& fits);
 // A row's weights in scan and fits: 0 in the ranges that are left out, and in kEdgeBins bins at either end.
 std::vector<double> VelocityWeights(const UsableSpectra& spectra, int row,
                                     const std::vector<WavelengthRange>& exclude);
-// The bins that count.
-int BinsWithWeight(absl::Span<const double> weights);
-// A spectrum with fewer of them does not count.
+// The bins [first, end) between the ends of a range.
+std::pair<int64_t, int64_t> BinsBetween(const std::vector<double>& wave, const WavelengthRange& range);
+// Whether a row has as many bins with weight as it needs to count: the least number that determines a
+// continuum.
+bool HasVelocityBins(const UsableSpectra& spectra, int row, const VelocityOptions& options);
 inline int LeastVelocityBins(const VelocityOptions& options) { return 3 * options.degree + 10; }
 
 // What is known of a segment without any star.

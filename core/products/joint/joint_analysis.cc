@@ -1,6 +1,7 @@
 #include "core/products/joint/joint_analysis.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -72,19 +73,27 @@ absl::StatusOr<JointProducts> AnalyseJointly(const TargetSpectra& spectra, const
   for (size_t a = 0; a < spectra.arms.size(); ++a) {
     for (ArmPart& part : PartsOf(spectra.arms[a], a)) products.parts.push_back(std::move(part));
   }
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<UsableSpectra> usable,
+  SPEXD_ASSIGN_OR_RETURN(std::vector<UsableSpectra> usable,
                          UsableParts(spectra, products.parts, {request.threads, request.stop}));
+  const std::unique_ptr<JointAnalysis> analysis = request.analyser != nullptr
+                                                      ? request.analyser->BeginJoint(std::move(usable))
+                                                      : std::make_unique<JointAnalysis>(std::move(usable));
   if (request.lines) {
     LineOptions options = request.line_options;
     options.threads = request.threads;
     options.stop = request.stop;
-    products.lines = FindLineRedshifts(usable, request.targets, options);
+    products.lines = analysis->FindLineRedshifts(request.targets, options);
   }
   if (request.templates != nullptr) {
     VelocityOptions options = request.velocity_options;
     options.threads = request.threads;
     options.stop = request.stop;
-    products.velocities = FitVelocities(usable, request.targets, *request.templates, options);
+    products.velocities = analysis->FitVelocities(request.targets, *request.templates, options);
+    const absl::Status& status = products.velocities.status();
+    if (request.fall_back && (absl::IsResourceExhausted(status) || absl::IsUnavailable(status))) {
+      products.velocities =
+          analysis->JointAnalysis::FitVelocities(request.targets, *request.templates, options);
+    }
   }
   return products;
 }

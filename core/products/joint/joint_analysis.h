@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/analysis/analyser/analyser.h"
 #include "core/analysis/lines/emission_lines.h"
 #include "core/analysis/velocity/template_library.h"
 #include "core/analysis/velocity/velocity.h"
 #include "core/model/target_spectra.h"
 
 namespace spexd {
+
+// What has no weight for velocities of files of spectra unless asked for, as in rvspecfit.
+inline constexpr WavelengthRange kExcludedOfTargets = {4300, 4450};
 
 // A stretch of an arm with a continuum of its own: all of it, or the part of one camera where several were
 // combined. Its spectra begin at `first`; its model is good for the bins [kept_first, kept_end) of the arm.
@@ -31,6 +35,9 @@ struct JointRequest {
   VelocityOptions velocity_options;
   bool lines = false;
   LineOptions line_options = {.max_redshift = 1.63};
+  Analyser* analyser = nullptr;  // who makes them; null: processors
+  // Processors make what the analyser cannot: its device has no room, or failed.
+  bool fall_back = false;
   int threads = 1;
   std::stop_token stop = {};
 };

@@ -99,18 +99,6 @@ const ArmVelocity& ArmOf(const StarVelocity& star, size_t part) {
   return part < star.arms.size() ? star.arms[part] : kNone;
 }
 
-// The parts' names; of two alike, as of an arm and a part of another, the second is numbered: B2.
-std::vector<std::string> PartNames(const JointProducts& products) {
-  std::vector<std::string> names;
-  std::set<std::string> taken;
-  for (const ArmPart& part : products.parts) {
-    std::string name = part.name;
-    for (int number = 2; !taken.insert(name).second; ++number) name = absl::StrCat(part.name, number);
-    names.push_back(std::move(name));
-  }
-  return names;
-}
-
 void AddPartColumns(const std::vector<StarVelocity>& stars, const std::string& name, size_t part,
                     NumberTable* table) {
   const auto add = [&](const char* stem, const auto& value, const auto&... unit) {
@@ -138,6 +126,47 @@ void AddSnr(const TargetSpectra& spectra, const JointProducts& products, NumberT
     table->Add(absl::StrCat("SN_", names[k]), rows,
                [&snr](int row) { return static_cast<float>(snr[static_cast<size_t>(row)]); });
   }
+}
+
+// The exposures of the targets; all of them where the tables do not tell whose they are.
+RawTable ExposuresOf(const RawTable& exposures, const RawTable& fibermap, const std::vector<int>& rows) {
+  const absl::StatusOr<std::vector<int64_t>> targets = IntegerColumn(fibermap, "TARGETID");
+  const absl::StatusOr<std::vector<int64_t>> of_exposures = IntegerColumn(exposures, "TARGETID");
+  if (!targets.ok() || !of_exposures.ok()) return exposures;
+  std::unordered_set<int64_t> wanted;
+  for (const int row : rows) wanted.insert((*targets)[static_cast<size_t>(row)]);
+  std::vector<int> kept;
+  for (size_t row = 0; row < of_exposures->size(); ++row)
+    if (wanted.count((*of_exposures)[row]) > 0) kept.push_back(static_cast<int>(row));
+  return RowsOf(exposures, kept);
+}
+
+void Fill(const std::vector<double>& values, absl::Span<float> row) {
+  const size_t count = std::min(values.size(), row.size());
+  std::transform(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count), row.begin(),
+                 [](double value) { return static_cast<float>(value); });
+}
+
+// An image of what each star has, NaN without it.
+template <typename RowOf>
+Array<float, 2> RowsOfStars(const std::vector<StarVelocity>& stars, size_t size, const RowOf& row_of) {
+  Array<float, 2> image({static_cast<int64_t>(stars.size()), static_cast<int64_t>(size)},
+                        std::numeric_limits<float>::quiet_NaN());
+  for (size_t k = 0; k < stars.size(); ++k) Fill(row_of(stars[k]), image.Row(static_cast<int64_t>(k)));
+  return image;
+}
+
+}  // namespace
+
+std::vector<std::string> PartNames(const JointProducts& products) {
+  std::vector<std::string> names;
+  std::set<std::string> taken;
+  for (const ArmPart& part : products.parts) {
+    std::string name = part.name;
+    for (int number = 2; !taken.insert(name).second; ++number) name = absl::StrCat(part.name, number);
+    names.push_back(std::move(name));
+  }
+  return names;
 }
 
 NumberTable JointVelocityTable(const TargetSpectra& spectra, const JointProducts& products,
@@ -171,36 +200,7 @@ NumberTable JointVelocityTable(const TargetSpectra& spectra, const JointProducts
   return table;
 }
 
-// The exposures of the targets; all of them where the tables do not tell whose they are.
-RawTable ExposuresOf(const RawTable& exposures, const RawTable& fibermap, const std::vector<int>& rows) {
-  const absl::StatusOr<std::vector<int64_t>> targets = IntegerColumn(fibermap, "TARGETID");
-  const absl::StatusOr<std::vector<int64_t>> of_exposures = IntegerColumn(exposures, "TARGETID");
-  if (!targets.ok() || !of_exposures.ok()) return exposures;
-  std::unordered_set<int64_t> wanted;
-  for (const int row : rows) wanted.insert((*targets)[static_cast<size_t>(row)]);
-  std::vector<int> kept;
-  for (size_t row = 0; row < of_exposures->size(); ++row)
-    if (wanted.count((*of_exposures)[row]) > 0) kept.push_back(static_cast<int>(row));
-  return RowsOf(exposures, kept);
-}
-
-void Fill(const std::vector<double>& values, absl::Span<float> row) {
-  const size_t count = std::min(values.size(), row.size());
-  std::transform(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count), row.begin(),
-                 [](double value) { return static_cast<float>(value); });
-}
-
-// An image of what each star has, NaN without it.
-template <typename RowOf>
-Array<float, 2> RowsOfStars(const std::vector<StarVelocity>& stars, size_t size, const RowOf& row_of) {
-  Array<float, 2> image({static_cast<int64_t>(stars.size()), static_cast<int64_t>(size)},
-                        std::numeric_limits<float>::quiet_NaN());
-  for (size_t k = 0; k < stars.size(); ++k) Fill(row_of(stars[k]), image.Row(static_cast<int64_t>(k)));
-  return image;
-}
-
-// The models of an arm's parts, each where it is good.
-Array<float, 2> ModelsOf(const TargetSpectra& spectra, const JointProducts& products, size_t arm) {
+Array<float, 2> JointModels(const TargetSpectra& spectra, const JointProducts& products, size_t arm) {
   const std::vector<StarVelocity>& stars = *products.velocities;
   Array<float, 2> image({static_cast<int64_t>(stars.size()), spectra.arms[arm].grid.count},
                         std::numeric_limits<float>::quiet_NaN());
@@ -219,7 +219,12 @@ Array<float, 2> ModelsOf(const TargetSpectra& spectra, const JointProducts& prod
   return image;
 }
 
-}  // namespace
+NumberTable JointLineTable(const TargetSpectra& spectra, const JointProducts& products) {
+  NumberTable table(static_cast<int64_t>(products.targets.size()));
+  CopyColumns(spectra, products, {"TARGETID", "FIBER", "EXPID", "TARGET_RA", "TARGET_DEC"}, &table);
+  AddLineColumns(*products.lines, &table);
+  return table;
+}
 
 absl::Status WriteJointVelocities(const TargetSpectra& spectra, const JointProducts& products,
                                   const std::vector<std::string>& parameters, const VelocityOptions& options,
@@ -254,7 +259,7 @@ absl::Status WriteJointModels(const TargetSpectra& spectra, const JointProducts&
   for (size_t arm = 0; arm < spectra.arms.size(); ++arm) {
     const SpectraArm& of = spectra.arms[arm];
     file.AddAxis(absl::StrCat(of.name, "_WAVELENGTH"), of.grid.Values(), "Angstrom", "vacuum");
-    file.AddRows(absl::StrCat(of.name, "_MODEL"), ModelsOf(spectra, products, arm));
+    file.AddRows(absl::StrCat(of.name, "_MODEL"), JointModels(spectra, products, arm));
   }
   file.fits().AddRawTable(RowsOf(spectra.fibermap, FirstRows(products)));
   return file.fits().Write(path);
@@ -263,10 +268,7 @@ absl::Status WriteJointModels(const TargetSpectra& spectra, const JointProducts&
 absl::Status WriteJointLines(const TargetSpectra& spectra, const JointProducts& products,
                              const std::string& path) {
   JointFile file(spectra);
-  NumberTable table(static_cast<int64_t>(products.targets.size()));
-  CopyColumns(spectra, products, {"TARGETID", "FIBER", "EXPID", "TARGET_RA", "TARGET_DEC"}, &table);
-  AddLineColumns(*products.lines, &table);
-  file.AddResults("ZLINES", table, spectra.barycentric);
+  file.AddResults("ZLINES", JointLineTable(spectra, products), spectra.barycentric);
   WriteLineNames(&file.fits());
   return file.fits().Write(path);
 }

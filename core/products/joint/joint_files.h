@@ -1,24 +1,40 @@
-// The files of joint velocities and redshifts, with the columns of rvspecfit's rvs_desi_fit; see
+// The tables and files of joint velocities and redshifts, with the columns of rvspecfit's rvs_desi_fit; see
 // core/products/README.md. Written as all files are (core/fits/writers.h). Without any target, tables and
 // images have no rows.
 #ifndef SPEXD_CORE_PRODUCTS_JOINT_JOINT_FILES_H_
 #define SPEXD_CORE_PRODUCTS_JOINT_JOINT_FILES_H_
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "core/analysis/velocity/velocity.h"
+#include "core/base/array.h"
 #include "core/model/target_spectra.h"
 #include "core/products/joint/joint_analysis.h"
 #include "core/products/joint/redrock_table.h"
+#include "core/products/number_table.h"
 
 namespace spexd {
 
+// The names of the parts in columns and HDUs; of two alike, as of an arm and a part of another, the second is
+// numbered: B2.
+std::vector<std::string> PartNames(const JointProducts& products);
+
+// The tables RVTAB and ZLINES: a row for each of products.targets. REQUIRES: products.velocities is OK, or
+// products.lines. `parameters`: the library's names.
+NumberTable JointVelocityTable(const TargetSpectra& spectra, const JointProducts& products,
+                               const std::vector<std::string>& parameters,
+                               const std::optional<RedrockTable>& redrock);
+NumberTable JointLineTable(const TargetSpectra& spectra, const JointProducts& products);
+// The models of an arm [target, bin], of its parts each where it is good; NaN where none was fitted. In units
+// of the spectra. REQUIRES: products.velocities is OK.
+Array<float, 2> JointModels(const TargetSpectra& spectra, const JointProducts& products, size_t arm);
+
 // HDUs RVTAB, FIBERMAP, SCORES and EXP_FIBERMAP where the spectra have them; VELOCITY [velocity] and CHI2
-// [target, velocity]: the scan, and X_CHI2 for each part. REQUIRES: products.velocities is OK. `parameters`: the
-// library's names.
+// [target, velocity]: the scan, and X_CHI2 for each part. REQUIRES: products.velocities is OK.
 absl::Status WriteJointVelocities(const TargetSpectra& spectra, const JointProducts& products,
                                   const std::vector<std::string>& parameters,
                                   const VelocityOptions& options, const std::optional<RedrockTable>& redrock,

@@ -1,5 +1,6 @@
 #include "cuda/analysis/analyser/cuda_analyser.h"
 
+#include <deque>
 #include <utility>
 
 #include "core/base/status_macros.h"
@@ -52,12 +53,12 @@ class CudaFrameAnalysis : public FrameAnalysis {
                                                           const TemplateLibrary& library,
                                                           const VelocityOptions& options) override {
     Begin();
-    by_device_ = options.exclude.empty();
-    if (!by_device_) return FrameAnalysis::FitVelocities(rows, library, options);
     const OnDevice current(makers_.device->name.index);
     SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "velocities");
     SPEXD_RETURN_IF_ERROR(frame_.Stage(spectra(), {options.threads, options.stop}));
-    return makers_.velocities.Fit(spectra(), &frame_, rows, library, options);
+    std::vector<std::vector<int>> targets;
+    for (const int row : rows) targets.push_back({row});
+    return makers_.velocities.Fit({{&spectra(), &frame_}}, targets, library, options);
   }
   absl::Status TakeSky(const Sky& sky) override {
     frame_.Outdate();
@@ -78,6 +79,32 @@ class CudaFrameAnalysis : public FrameAnalysis {
   bool by_device_ = false;
 };
 
+class CudaJointAnalysis : public JointAnalysis {
+ public:
+  CudaJointAnalysis(Makers* makers, std::vector<UsableSpectra> usable)
+      : JointAnalysis(std::move(usable)), makers_(*makers) {
+    for (const UsableSpectra& arm : arms()) frames_.emplace_back(makers->device, arm, nullptr);
+  }
+
+  absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const std::vector<std::vector<int>>& targets,
+                                                          const TemplateLibrary& library,
+                                                          const VelocityOptions& options) override {
+    if (arms().size() > kMaxFitArms) return JointAnalysis::FitVelocities(targets, library, options);
+    const OnDevice current(makers_.device->name.index);
+    SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "velocities");
+    std::vector<ArmOnDevice> on_device;
+    for (size_t a = 0; a < arms().size(); ++a) {
+      SPEXD_RETURN_IF_ERROR(frames_[a].Stage(arms()[a], {options.threads, options.stop}));
+      on_device.push_back({&arms()[a], &frames_[a]});
+    }
+    return makers_.velocities.Fit(on_device, targets, library, options);
+  }
+
+ private:
+  Makers& makers_;
+  std::deque<FrameOnDevice> frames_;  // [arm]
+};
+
 class CudaAnalyser : public Analyser {
  public:
   explicit CudaAnalyser(std::unique_ptr<AnalysisDevice> device)
@@ -86,6 +113,9 @@ class CudaAnalyser : public Analyser {
   absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(UsableSpectra spectra,
                                                        const DeviceSpectra* resident) override {
     return std::make_unique<CudaFrameAnalysis>(&makers_, std::move(spectra), resident);
+  }
+  std::unique_ptr<JointAnalysis> BeginJoint(std::vector<UsableSpectra> arms) override {
+    return std::make_unique<CudaJointAnalysis>(&makers_, std::move(arms));
   }
 
  private:

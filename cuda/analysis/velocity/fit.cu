@@ -17,25 +17,26 @@ namespace {
 // Warps of a block, where shared memory has room for them, and threads of a multiprocessor, which bound the
 // registers of each.
 constexpr int kMaxWarps = 12, kResidentThreads = 768;
-constexpr int kStride = kMaxFitParameters, kMaxTerms = kMaxContinuumDegree + 1;
+constexpr int kStride = kMaxFitParameters, kMaxTerms = kMaxContinuumTerms;
 constexpr int kGroup = 8;  // sums that a warp puts together at a time
 constexpr int RoundedUp(int count) { return (count + kGroup - 1) / kGroup * kGroup; }
 
-// What a block's threads share of a fit.
+// What a block's threads share of a fit. Moments, coefficients, factor and cross are those of the segment that
+// they work at.
 struct Shared {
   StarCell cell;
   double x[kMaxFitParameters], trial[kMaxFitParameters];
   double moments[2 * kMaxContinuumDegree + 1], coefficients[kMaxTerms];
   double factor[kMaxTerms * kMaxTerms];
   double cross[kMaxTerms * kStride];
-  FitCurvature curvature;
-  double flat;        // chi-square of flux 0
+  FitCurvature curvature;  // of all segments
+  FitCurvature part;       // of the segment, from the second on
   double chi2;        // of the last evaluation
   double point_chi2;  // of the point
   double damping;
   double expected;  // gain of the step to try
   double refused;   // likewise of the last step from the point that was refused; infinite: none
-  int solved;       // whether the last evaluation determined the continuum
+  int solved;       // whether the last evaluation determined all continua
   int tries;        // whether there is a step to try
 };
 
@@ -65,14 +66,9 @@ class Fit {
   __device__ Fit(const FitArgs& args, const FitPlan& plan, Shared* shared)
       : args_(args),
         shared_(*shared),
-        row_(args.starts[blockIdx.x].row),
-        position_(args.starts[blockIdx.x].position),
-        bins_(static_cast<int>(args.spectra.bins)),
+        start_(args.starts[blockIdx.x]),
         terms_(args.degree + 1),
-        star_(args.stars + static_cast<int64_t>(blockIdx.x) * StarRows(kParameters) * bins_),
-        flux_(args.spectra.flux + row_ * bins_),
-        ivar_(args.spectra.ivar + row_ * bins_),
-        model_(args, plan, &shared->cell, row_, star_) {}
+        model_(args, plan, &shared->cell) {}
 
   __device__ void Run() {
     Start();
@@ -102,10 +98,27 @@ class Fit {
   __device__ static int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   __device__ static int Warps() { return static_cast<int>(blockDim.x) / kWarp; }
 
+  // The segments in turn: what follows is of this one. Calls of Use are in the order of the segments.
+  __device__ void Use(int segment) {
+    const FitSegment of = args_.segments[start_.first_segment + segment];
+    const FitArm& arm = args_.arms[of.arm];
+    star_ = segment == 0 ? args_.stars + start_.star : star_ + int64_t{StarRows(kParameters)} * bins_;
+    light_ = segment == 0 ? args_.models + start_.model : light_ + bins_;
+    bins_ = static_cast<int>(arm.spectra.bins);
+    polynomials_ = arm.polynomials;
+    flux_ = arm.spectra.flux + static_cast<int64_t>(of.row) * bins_;
+    ivar_ = arm.spectra.ivar + static_cast<int64_t>(of.row) * bins_;
+    segment_ = start_.first_outcome + segment;
+    model_.Use(arm, of.row, star_);
+  }
+  __device__ bool is_alone() const { return start_.segments == 1; }
+  __device__ SegmentOutcome& Outcome() const { return args_.segment_outcomes[segment_]; }
+  __device__ double* Factor() const { return args_.factors + int64_t{segment_} * kMaxTerms * kMaxTerms; }
+
   __device__ void Start() {
     if (threadIdx.x < kSize) {
       const int q = threadIdx.x;
-      shared_.x[q] = WithinRange(args_.starts[blockIdx.x].x[q], args_.ranges.least[q], args_.ranges.most[q]);
+      shared_.x[q] = WithinRange(start_.x[q], args_.ranges.least[q], args_.ranges.most[q]);
       shared_.trial[q] = shared_.x[q];
     }
     if (threadIdx.x == 0) {
@@ -114,28 +127,35 @@ class Fit {
       shared_.cell.filtered = nan("");
     }
     if (Warp() == 0) {
-      double sum = 0;
-      for (int j = args_.edge + Lane(); j < bins_ - args_.edge; j += kWarp) {
-        sum += static_cast<double>(ivar_[j]) * flux_[j] * flux_[j];
+      for (int s = 0; s < start_.segments; ++s) {
+        Use(s);
+        double sum = 0;
+        for (int j = args_.edge + Lane(); j < bins_ - args_.edge; j += kWarp) {
+          sum += static_cast<double>(ivar_[j]) * flux_[j] * flux_[j];
+        }
+        sum = WarpSum(sum);
+        if (Lane() == 0) Outcome().flat = sum;
       }
-      sum = WarpSum(sum);
-      if (Lane() == 0) shared_.flat = sum;
     }
     __syncthreads();
   }
 
-  // The star at x, its best continuum and chi-square. The block meets at the end.
+  // The star at x, its best continua and chi-square. The block meets at the end.
   __device__ void Evaluate(const double* x) {
-    model_.Evaluate(x);
-    SumMoments();
-    __syncthreads();
-    for (int n = threadIdx.x; n <= 2 * args_.degree; n += blockDim.x) {
-      const int at = n / kGroup * 2 * kGroup + n % kGroup;
-      shared_.moments[n] = SumOfWarps(at);
-      if (n <= args_.degree) shared_.coefficients[n] = SumOfWarps(at + kGroup);
+    for (int s = 0; s < start_.segments; ++s) {
+      Use(s);
+      model_.Evaluate(x);
+      SumMoments();
+      __syncthreads();
+      for (int n = threadIdx.x; n <= 2 * args_.degree; n += blockDim.x) {
+        const int at = n / kGroup * 2 * kGroup + n % kGroup;
+        shared_.moments[n] = SumOfWarps(at);
+        if (n <= args_.degree) shared_.coefficients[n] = SumOfWarps(at + kGroup);
+      }
+      __syncthreads();
+      // Others go on to the next segment's star, after which the block meets.
+      if (Warp() == 0) FindContinuum(s == 0);
     }
-    __syncthreads();
-    if (Warp() == 0) FindContinuum();
     __syncthreads();
   }
 
@@ -156,7 +176,7 @@ class Fit {
   }
 
   __device__ Polynomials<double> PolynomialsAt(int j, int first) const {
-    return Polynomials<double>(args_.polynomials + j, bins_, args_.degree, first);
+    return Polynomials<double>(polynomials_ + j, bins_, args_.degree, first);
   }
 
   // The sums over bins of w m^2 T_n and w f m T_n, in turn by groups of n.
@@ -184,8 +204,8 @@ class Fit {
     }
   }
 
-  // The continuum and chi-square from the moments, by a warp.
-  __device__ void FindContinuum() {
+  // The segment's continuum and chi-square from the moments, by a warp.
+  __device__ void FindContinuum(bool first) {
     for (int e = Lane(); e < terms_ * terms_; e += kWarp) {
       shared_.factor[e] = ContinuumElement(shared_.moments, kContinuumPrior, e / terms_, e % terms_);
     }
@@ -194,35 +214,72 @@ class Fit {
     const double y = solved && Lane() < terms_ ? shared_.coefficients[Lane()] : 0;
     const double fitted = WarpSum(y * y);
     if (solved) SolveTransposedByWarp(shared_.factor, terms_, shared_.coefficients);
-    if (Lane() != 0) return;
-    shared_.solved = solved ? 1 : 0;
-    shared_.chi2 = shared_.flat - fitted;
+    __syncwarp();
+    SegmentOutcome& to = Outcome();
+    for (int k = Lane(); k < terms_; k += kWarp) to.coefficients[k] = shared_.coefficients[k];
+    if (!is_alone()) {
+      double* const factor = Factor();
+      for (int e = Lane(); e < terms_ * terms_; e += kWarp) factor[e] = shared_.factor[e];
+    }
+    if (Lane() == 0) {
+      const double chi2 = to.flat - fitted;
+      to.chi2 = chi2;
+      shared_.solved = solved && (first || shared_.solved != 0) ? 1 : 0;
+      shared_.chi2 = first ? chi2 : shared_.chi2 + chi2;
+    }
+    __syncwarp();
   }
 
   // H and g at the point, of which the last evaluation was, for warp 0. Products of float32 are enough for
   // steps and errors: chi-square decides.
   __device__ void MakeCurvature() {
-    SumCurvature();
-    for (int first = 0; first < terms_; first += kGroup) SumCross(first);
-    __syncthreads();
-    for (int e = threadIdx.x; e < kSize * (kSize + 1 + terms_); e += blockDim.x) {
-      const int q = e % kSize, p = e / kSize, n = p - kSize - 1;
-      if (p < kSize) {  // so that H is symmetric to the bit
-        shared_.curvature.h[q * kStride + p] = SumOfWarps(PairOf(q > p ? q : p, q > p ? p : q));
-      } else if (p == kSize) {
-        shared_.curvature.g[q] = SumOfWarps(kPairs + q);
-      } else {
-        shared_.cross[n * kStride + q] =
-            SumOfWarps(kCurvatureSums + n / kGroup * kCrossSums + q * kGroup + n % kGroup);
+    for (int s = 0; s < start_.segments; ++s) {
+      if (!is_alone()) {
+        Use(s);
+        const SegmentOutcome& from = Outcome();
+        const double* const factor = Factor();
+        for (int k = threadIdx.x; k < terms_; k += blockDim.x) shared_.coefficients[k] = from.coefficients[k];
+        for (int e = threadIdx.x; e < terms_ * terms_; e += blockDim.x) shared_.factor[e] = factor[e];
+        __syncthreads();
       }
+      FitCurvature* const part = s == 0 ? &shared_.curvature : &shared_.part;
+      SumCurvature();
+      for (int first = 0; first < terms_; first += kGroup) SumCross(first);
+      __syncthreads();
+      for (int e = threadIdx.x; e < kSize * (kSize + 1 + terms_); e += blockDim.x) {
+        const int q = e % kSize, p = e / kSize, n = p - kSize - 1;
+        if (p < kSize) {  // so that H is symmetric to the bit
+          part->h[q * kStride + p] = SumOfWarps(PairOf(q > p ? q : p, q > p ? p : q));
+        } else if (p == kSize) {
+          part->g[q] = SumOfWarps(kPairs + q);
+        } else {
+          shared_.cross[n * kStride + q] =
+              SumOfWarps(kCurvatureSums + n / kGroup * kCrossSums + q * kGroup + n % kGroup);
+        }
+      }
+      __syncthreads();
+      if (Warp() == 0) ProjectPart(s, part);
+      if (!is_alone()) __syncthreads();
     }
-    __syncthreads();
-    if (Warp() != 0) return;
+  }
+  // What the continuum takes up of the segment's part, which is then added to that of all. By a warp.
+  __device__ void ProjectPart(int segment, FitCurvature* part) const {
     if (Lane() < kSize) ProjectColumn(shared_.factor, terms_, Lane(), shared_.cross);
     __syncwarp();
     for (int e = Lane(); e < kSize * kSize; e += kWarp) {
-      ProjectElement(shared_.cross, terms_, e / kSize, e % kSize, shared_.curvature.h);
+      ProjectElement(shared_.cross, terms_, e / kSize, e % kSize, part->h);
     }
+    __syncwarp();
+    if (Lane() == 0) {
+      Outcome().h = part->h[0];
+      Outcome().g = part->g[0];
+    }
+    if (segment == 0) return;
+    for (int e = Lane(); e < kSize * kSize; e += kWarp) {
+      const int at = e / kSize * kStride + e % kSize;
+      shared_.curvature.h[at] += part->h[at];
+    }
+    if (Lane() < kSize) shared_.curvature.g[Lane()] += part->g[Lane()];
     __syncwarp();
   }
   __device__ static constexpr int PairOf(int q, int p) { return q * (q + 1) / 2 + p; }  // p <= q
@@ -268,7 +325,7 @@ class Fit {
       float weighted[kSize];
 #pragma unroll
       for (int q = 0; q < kSize; ++q) weighted[q] = weight * Derivative(q, j);
-      Polynomials<float> t(args_.polynomials + j, bins_, args_.degree, first);
+      Polynomials<float> t(polynomials_ + j, bins_, args_.degree, first);
 #pragma unroll
       for (int k = 0; k < kGroup; ++k) {
         const float value = t.Next();
@@ -328,11 +385,11 @@ class Fit {
   }
 
   __device__ void End(int evaluations) {
-    FitOutcome& to = args_.outcomes[position_];
-    for (int j = threadIdx.x; j < bins_; j += blockDim.x) {
-      args_.models[position_ * bins_ + j] = star_[j];
+    FitOutcome& to = args_.outcomes[start_.position];
+    for (int s = 0; s < start_.segments; ++s) {
+      Use(s);
+      for (int j = threadIdx.x; j < bins_; j += blockDim.x) light_[j] = star_[j];
     }
-    if (threadIdx.x < terms_) to.coefficients[threadIdx.x] = shared_.coefficients[threadIdx.x];
     if (threadIdx.x != 0) return;
     for (int q = 0; q < kSize; ++q) {
       to.x[q] = shared_.x[q];
@@ -349,11 +406,14 @@ class Fit {
 
   const FitArgs& args_;
   Shared& shared_;
-  const int64_t row_, position_;
-  const int bins_, terms_;
-  float* const star_;
-  const float *const flux_, *const ivar_;
-  const StarModel<kParameters> model_;
+  const FitStart& start_;
+  const int terms_;
+  // Of the segment.
+  int segment_ = 0, bins_ = 0;
+  float *star_ = nullptr, *light_ = nullptr;
+  const double* polynomials_ = nullptr;
+  const float *flux_ = nullptr, *ivar_ = nullptr;
+  StarModel<kParameters> model_;
 };
 
 template <int kParameters>

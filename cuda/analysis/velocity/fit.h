@@ -14,42 +14,66 @@
 
 namespace spexd::cuda {
 
+// One arm of one exposure of a target, which has a continuum of its own.
+struct FitSegment {
+  int arm;  // in FitArgs::arms
+  int row;  // of its spectra
+};
+
+// Blocks begin in the order of the starts; results are where a start says.
 struct FitStart {
-  int row;    // of the spectra
-  int position;  // of the fit's results: blocks begin in the order of the starts
+  int first_segment, segments;  // in FitArgs::segments: by arm
+  int position;                 // of the outcome
+  int first_outcome;            // of those of the segments
+  int64_t star, model;          // where the fit's part of FitArgs::stars and ::models begins
   double x[kMaxFitParameters];
 };
 
 struct FitOutcome {
   double x[kMaxFitParameters], errors[kMaxFitParameters];  // errors: NaN at the end of a range
   double conditional_error, chi2;
-  double coefficients[kMaxContinuumDegree + 1];  // of the continuum
   int evaluations;
-  int solved;  // whether the data determine the continuum: else only x, chi2 and evaluations are there
+  int solved;  // whether the data determine the continua: else only x, chi2 and evaluations are there
+};
+struct SegmentOutcome {
+  double flat, chi2;                             // chi-square of flux 0, and of the star
+  double h, g;                                   // FitCurvature's of the velocity
+  double coefficients[kMaxContinuumDegree + 1];  // of the continuum
 };
 
 // The length of a template's row in FitArgs::coefficients: four samples are read at once.
 SPEXD_HOST_DEVICE inline int PaddedSamples(int samples) { return (samples + 3) / 4 * 4; }
 
-struct FitArgs {
+struct FitArm {
   SpectraArrays spectra;
-  int edge, degree;
   const double* polynomials;  // T_0 .. T_2degree [term, bin]
   const double* log_wave;     // [bin]
   // [template, PaddedSamples(samples)], 0 beyond the samples: of splines through the coefficients of splines
   // through the band-limited templates, so that filters of rotation are as short as their kernels.
   const float* coefficients;
+};
+inline constexpr int kMaxFitArms = 8;
+
+struct FitArgs {
+  FitArm arms[kMaxFitArms];
+  int edge, degree;
   int samples;
   double first, step;  // ln wavelength
   TemplateAxes axes;
   FitRanges ranges;
   bool rotation;
+  const FitSegment* segments;
   const FitStart* starts;  // [count]
   int count;
-  float* stars;          // [fit, StarRows(parameters), bin], work space
-  float* models;         // [fit, bin]: the star, without continuum
-  FitOutcome* outcomes;  // [fit]
+  // Work space: for each segment of each fit [StarRows(parameters), bin], and the factor of its continuum's
+  // matrix [kMaxContinuumTerms^2]; factors are used where a fit has several segments.
+  float* stars;
+  double* factors;
+  float* models;                     // for each segment of each fit [bin]: the star, without continuum
+  FitOutcome* outcomes;              // [fit]
+  SegmentOutcome* segment_outcomes;  // for each segment of each fit
 };
+inline constexpr int kMaxContinuumTerms = kMaxContinuumDegree + 1;
 // The star, its derivatives by all parameters, and what sums over its bins are weighed with.
 SPEXD_HOST_DEVICE inline int StarRows(int template_parameters) { return template_parameters + 4; }
 

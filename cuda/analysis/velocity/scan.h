@@ -19,23 +19,30 @@ struct WeighArgs {
   float* data;                // w f T_k [row, degree + 1, bin]
   float* weights;             // w T_n [row, 2 degree + 1, bin]
   double* chi2;               // [row]: of flux 0
-  int* with_data;             // [row]: bins
 };
 // The weighted spectra, times each polynomial of the continuum.
 [[nodiscard]] cudaError_t WeighSpectra(const WeighArgs& args, cudaStream_t stream);
 
 struct ScanArgs {
-  int row_count, templates, steps, degree;
+  int targets, templates, steps, degree;
+  const int* first_row;  // [target + 1]: the rows of a target, one for each exposure, follow each other
   const float* data;     // [row, degree + 1, template, velocity]: products with shifted templates
   const float* moments;  // [row, 2 degree + 1, template, velocity]: with their squares
   const double* flat;    // [row]: chi-square of flux 0
-  const double* velocities;
-  double* chi2;     // [row, template, velocity], work space
-  double* best;     // [row, velocity]: the least of all templates, ..
-  int* which;       // .. the first template that has it, ..
-  double* refined;  // .. and the velocity at the minimum of its parabola
+  double* chi2;          // [target, template, velocity]: of an arm, its exposures added
 };
 [[nodiscard]] cudaError_t SolveScan(const ScanArgs& args, cudaStream_t stream);
+
+struct ProfileArgs {
+  int arms, targets, templates, steps;
+  const double* chi2;  // [arm, target, template, velocity]
+  const double* velocities;
+  double* best;     // [target, velocity]: the least of all templates, arms added, ..
+  int* which;       // .. the first template that has it, ..
+  double* refined;  // .. the velocity at the minimum of its parabola, ..
+  double* of_arms;  // .. and what each arm has of it [arm, target, velocity]
+};
+[[nodiscard]] cudaError_t ProfileScan(const ProfileArgs& args, cudaStream_t stream);
 
 }  // namespace spexd::cuda
 

@@ -45,13 +45,17 @@ class StarModel {
  public:
   static constexpr int kRows = kParameters + 3;
 
-  __device__ StarModel(const FitArgs& args, const FitPlan& plan, StarCell* cell, int64_t row, float* star)
-      : args_(args),
-        plan_(plan),
-        cell_(*cell),
-        resolution_(args.spectra.resolution + row * kResolutionDiagonals * args.spectra.bins),
-        star_(star),
-        bins_(static_cast<int>(args.spectra.bins)) {}
+  __device__ StarModel(const FitArgs& args, const FitPlan& plan, StarCell* cell)
+      : args_(args), plan_(plan), cell_(*cell) {}
+
+  // The stars evaluated from here on are those of an arm, as the resolution of one of its rows spreads them.
+  __device__ void Use(const FitArm& arm, int64_t row, float* star) {
+    log_wave_ = arm.log_wave;
+    coefficients_ = arm.coefficients;
+    bins_ = static_cast<int>(arm.spectra.bins);
+    resolution_ = arm.spectra.resolution + row * kResolutionDiagonals * bins_;
+    star_ = star;
+  }
 
   // A warp's own shared memory, plan.warp_bytes, while no star is evaluated.
   __device__ double* WarpMemory(int warp) const {
@@ -177,7 +181,7 @@ class StarModel {
 #pragma unroll
     for (int r = 0; r < kOfLane; ++r) {
       const int bin = min(max(made - kResolutionHalfWidth + Lane() + r * kWarp, 0), bins_ - 1);
-      positions[r] = PositionOf(args_.log_wave[bin], shift, args_.first, args_.samples);
+      positions[r] = PositionOf(log_wave_[bin], shift, args_.first, args_.samples);
     }
     const int least = __shfl_sync(kAllLanes, positions[0].sample, 0),
               most = __shfl_sync(kAllLanes, positions[kOfLane - 1].sample, kWarp - 1);
@@ -193,7 +197,7 @@ class StarModel {
   // Samples of the templates at the corners of the cell, mixed.
   __device__ void Mix(int first, int count) const {
     float position[kParameters], slope[kParameters];
-    const float* from = args_.coefficients;
+    const float* from = coefficients_;
     int offsets[kCorners] = {};
 #pragma unroll
     for (int q = 0; q < kParameters; ++q) {
@@ -318,9 +322,10 @@ class StarModel {
   const FitArgs& args_;
   const FitPlan& plan_;
   StarCell& cell_;
-  const float* const resolution_;
-  float* const star_;
-  const int bins_;
+  const double* log_wave_ = nullptr;
+  const float *coefficients_ = nullptr, *resolution_ = nullptr;
+  float* star_ = nullptr;
+  int bins_ = 0;
 };
 
 }  // namespace spexd::cuda

@@ -1,4 +1,4 @@
-// Velocities of stars on a GPU: FitVelocities of core/analysis, with its scan and its fits there.
+// Velocities of stars on a GPU: FitVelocities of core/analysis, with its scans and its fits there.
 #ifndef SPEXD_CUDA_ANALYSIS_VELOCITY_VELOCITIES_H_
 #define SPEXD_CUDA_ANALYSIS_VELOCITY_VELOCITIES_H_
 
@@ -14,6 +14,12 @@
 
 namespace spexd::cuda {
 
+// The spectra of an arm on the host and on the device.
+struct ArmOnDevice {
+  const UsableSpectra* spectra;
+  FrameOnDevice* frame;
+};
+
 // Libraries stay prepared on the device as long as their owner keeps them (TemplateLibrary::prepared).
 // Thread-safe.
 class Velocities {
@@ -21,9 +27,10 @@ class Velocities {
   explicit Velocities(AnalysisDevice* device) : device_(*device) {}
 
   // Does what FitVelocities does; ResourceExhausted and Unavailable name what the device lacks or did. Uses
-  // `options.threads` threads where processors have a part in it.
-  absl::StatusOr<std::vector<StarVelocity>> Fit(const UsableSpectra& spectra, FrameOnDevice* frame,
-                                                const std::vector<int>& rows, const TemplateLibrary& library,
+  // `options.threads` threads where processors have a part in it. REQUIRES: at most kMaxFitArms arms.
+  absl::StatusOr<std::vector<StarVelocity>> Fit(const std::vector<ArmOnDevice>& arms,
+                                                const std::vector<std::vector<int>>& targets,
+                                                const TemplateLibrary& library,
                                                 const VelocityOptions& options);
 
  private:
@@ -31,6 +38,11 @@ class Velocities {
                                                                  const TemplateLibrary& library,
                                                                  const VelocityOptions& options)
       ABSL_LOCKS_EXCLUDED(device_.mutex);
+  // Gives the arm weights of its own, with 0 where options leave wavelengths out; `weights` keeps their
+  // memory.
+  absl::Status LeaveOut(const UsableSpectra& spectra, const VelocityOptions& options, SpectraArrays* arrays,
+                        std::vector<DeviceMemory::Block>* weights)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(device_.mutex);
 
   AnalysisDevice& device_;
 };

@@ -28,6 +28,7 @@
 #include "python/native/bind.h"
 #include "python/native/call.h"
 #include "python/native/errors.h"
+#include "python/native/products/columns.h"
 
 namespace nb = nanobind;
 
@@ -94,33 +95,6 @@ std::shared_ptr<Sky> FitSkyOf(const Frame& frame, Request& request) {
   return std::make_shared<Sky>(ValueOrRaise(AnalyseWithSignals(frame, request.request).sky));
 }
 
-// Names of columns with their values, int64 or float64.
-nb::list ColumnsOf(const NumberTable& table) {
-  nb::list columns;
-  for (const NumberTable::Column& column : table.columns()) {
-    const auto array = [&](const auto& values) {
-      using Value = typename std::decay_t<decltype(values)>::value_type;
-      Array<Value, 1> copy({static_cast<int64_t>(values.size())});
-      std::copy(values.begin(), values.end(), copy.flat().begin());
-      return nb::cast(Given(std::move(copy)));
-    };
-    columns.append(
-        nb::make_tuple(column.name, column.form == "1K" ? array(column.integers) : array(column.numbers)));
-  }
-  return columns;
-}
-
-// Rows of stars, NaN where a star has none. `values`: a reference to a star's.
-template <typename Values>
-nb::object RowsOf(const std::vector<StarVelocity>& stars, int64_t size, const Values& values) {
-  Array<double, 2> rows({static_cast<int64_t>(stars.size()), size}, std::nan(""));
-  for (size_t k = 0; k < stars.size(); ++k) {
-    const std::vector<double>& row = values(stars[k]);
-    std::copy(row.begin(), row.end(), rows.Row(static_cast<int64_t>(k)).begin());
-  }
-  return nb::cast(Given(std::move(rows)));
-}
-
 nb::list FitVelocitiesOf(const Frame& frame, Request& request, bool models) {
   request.request.velocities = true;
   const FrameProducts products = AnalyseWithSignals(frame, request.request);
@@ -129,16 +103,16 @@ nb::list FitVelocitiesOf(const Frame& frame, Request& request, bool models) {
       ColumnsOf(VelocityTable(frame, products.targets, stars, request.request.templates->names));
   if (models) {
     const size_t scanned = ScannedVelocities(request.request.velocity_options).size();
-    const int64_t bins = frame.grid.count;
-    const auto add = [&](const char* name, int64_t size, const auto& values) {
-      columns.append(nb::make_tuple(name, RowsOf(stars, size, values)));
+    const auto bins = static_cast<size_t>(frame.grid.count);
+    const auto add = [&](const char* name, size_t size, const auto& values) {
+      columns.append(nb::make_tuple(name, RowsOfStars(stars, size, values)));
     };
     add(
         "MODEL", bins, [](const StarVelocity& star) -> auto& { return star.arms[0].model; });
     add(
         "CONTINUUM", bins, [](const StarVelocity& star) -> auto& { return star.arms[0].continuum; });
     add(
-        "CHI2", static_cast<int64_t>(scanned), [](const StarVelocity& star) -> auto& { return star.scan; });
+        "CHI2", scanned, [](const StarVelocity& star) -> auto& { return star.scan; });
   }
   return columns;
 }
