@@ -17,8 +17,9 @@ namespace spexd::cli {
 namespace {
 
 struct PlotCommandOptions {
-  std::string frame, output, html, image, model, psf, sframe, truth, window, window_spectra, fibres;
-  std::string velocities, redshifts;
+  std::vector<std::string> spectra;  // a frame, frames of several cameras, or a file of spectra
+  std::string output, html, image, model, psf, sframe, truth, window, window_spectra, fibres, targets;
+  std::string velocities, redshifts, star_models;
   bool resolution = false;
 
   bool any_products() const { return !velocities.empty() || !redshifts.empty(); }
@@ -29,7 +30,8 @@ using Flags = std::vector<std::pair<const char*, const std::string*>>;
 
 std::vector<std::string> Arguments(const PlotCommandOptions& options, const std::string& output,
                                    const Flags& flags) {
-  std::vector<std::string> arguments = {options.frame, output};
+  std::vector<std::string> arguments = options.spectra;
+  arguments.push_back(output);
   for (const auto& [flag, value] : flags) {
     // Flag and value are one word: what follows a blank could look like a flag of its own.
     if (!value->empty()) arguments.push_back(absl::StrCat(flag, "=", *value));
@@ -49,9 +51,15 @@ absl::Status Check(const PlotCommandOptions& options) {
     return absl::InvalidArgumentError(
         "--truth: a picture of --velocities or --redshifts has none; a page (--html) may have both");
   }
+  if (options.spectra.size() > 1 && !options.any_products()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.spectra[1], ": several frames are drawn with --velocities or --redshifts"));
+  }
   // Reported here, in the style of all commands, rather than by a Python traceback.
-  for (const std::string* path : {&options.frame, &options.image, &options.model, &options.psf,
-                                  &options.sframe, &options.truth, &options.velocities, &options.redshifts}) {
+  for (const std::string& path : options.spectra) SPEXD_RETURN_IF_ERROR(Source::FromFile(path).status());
+  for (const std::string* path :
+       {&options.image, &options.model, &options.psf, &options.sframe, &options.truth, &options.velocities,
+        &options.redshifts, &options.star_models}) {
     if (!path->empty()) SPEXD_RETURN_IF_ERROR(Source::FromFile(*path).status());
   }
   for (const std::string* path : {&options.output, &options.html}) {
@@ -69,21 +77,20 @@ absl::StatusOr<bool> HasComponents(const std::string& path) {
 absl::StatusOr<int> PlotComponents(const PlotCommandOptions& options) {
   const bool others = options.resolution || !options.html.empty() || !options.image.empty() ||
                       !options.sframe.empty() || !options.truth.empty() || !options.fibres.empty() ||
-                      !options.velocities.empty() || !options.redshifts.empty();
+                      !options.targets.empty() || options.any_products();
   if (others)
     return absl::InvalidArgumentError(
-        absl::StrCat(options.frame, ": principal components are drawn with -o alone"));
-  return RunPythonScript("spex plot", "plot_pca.py", {options.frame, options.output});
+        absl::StrCat(options.spectra[0], ": principal components are drawn with -o alone"));
+  return RunPythonScript("spex plot", "plot_pca.py", {options.spectra[0], options.output});
 }
 
 absl::StatusOr<int> Plot(const PlotCommandOptions& options) {
   SPEXD_RETURN_IF_ERROR(Check(options));
-  SPEXD_ASSIGN_OR_RETURN(const bool components, HasComponents(options.frame));
+  SPEXD_ASSIGN_OR_RETURN(const bool components, HasComponents(options.spectra[0]));
   if (components) return PlotComponents(options);
-  const Flags products = {{"--sframe", &options.sframe},
-                          {"--velocities", &options.velocities},
-                          {"--redshifts", &options.redshifts},
-                          {"--fibres", &options.fibres}};
+  const Flags products = {{"--sframe", &options.sframe},       {"--velocities", &options.velocities},
+                          {"--redshifts", &options.redshifts}, {"--star-models", &options.star_models},
+                          {"--fibres", &options.fibres},       {"--targets", &options.targets}};
   int page = kOk;
   if (!options.html.empty()) {
     Flags of_page = products;
@@ -94,7 +101,10 @@ absl::StatusOr<int> Plot(const PlotCommandOptions& options) {
   if (page != kOk || options.output.empty()) return page;
   if (options.any_products())
     return RunPythonScript("spex plot", "plot_products.py", Arguments(options, options.output, products));
-  Flags flags = {{"--sframe", &options.sframe}, {"--truth", &options.truth}, {"--fibres", &options.fibres}};
+  Flags flags = {{"--sframe", &options.sframe},
+                 {"--truth", &options.truth},
+                 {"--fibres", &options.fibres},
+                 {"--targets", &options.targets}};
   flags.insert(flags.end(), {{"--image", &options.image},
                              {"--model", &options.model},
                              {"--psf", &options.psf},
@@ -122,6 +132,10 @@ void AddProducts(CLI::App* command, const std::vector<CLI::Option*>& others, Plo
   for (CLI::Option* flag : flags) {
     for (CLI::Option* other : others) flag->excludes(other);
   }
+  command
+      ->add_option("--star-models", options->star_models,
+                   "Models of a joint fit (rvmod_*) that belong to --velocities; default: beside it")
+      ->needs(flags[0]);
 }
 
 }  // namespace
@@ -133,14 +147,18 @@ void AddPlot(CLI::App* app, Action* action) {
       "plot",
       "Draw a frame: spectra with errors, image beside model and residual; or a page to look through it");
   command
-      ->add_option("frame", o.frame,
-                   "Frame, spectra without the sky (spex analyse --sframe), or components (spex pca)")
+      ->add_option("spectra", o.spectra,
+                   "Frame, spectra without the sky (spex analyse --sframe), or components (spex pca); with "
+                   "--velocities or --redshifts also a file of spectra in several arms, or the frames of an "
+                   "exposure's cameras")
       ->required();
   CLI::Option* output = command->add_option("-o,--output", o.output, "Picture to write (.png, .pdf, .svg)");
   command->add_option("--html", o.html,
                       "Page to write, with all spectra, for any browser: one file that needs no network");
-  command->add_option("--fibres", o.fibres,
-                      "Fibres to draw, as 3,17,40; default: a few of different kinds, all in a page");
+  CLI::Option* fibres = command->add_option(
+      "--fibres", o.fibres, "Fibres to draw, as 3,17,40; default: a few of different kinds, all in a page");
+  command->add_option("--targets", o.targets, "TARGETIDs to draw instead, with commas between them")
+      ->excludes(fibres);
   command->add_option("--sframe", o.sframe,
                       "Draw these spectra without the sky, too (spex analyse --sframe)");
   command->add_option("--truth", o.truth, "Draw the resolution times this simulated truth over the spectra");

@@ -9,6 +9,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 INK, SOFT, GRID = "#1f2430", "#6b7280", "#e5e7eb"
 LINE, BAND, MASKED, ZOOM = "#1d4e89", "#9cc3e6", "#d1495b", "#f4a259"
 TRUTH, SKY = "#e07a1f", "#2a9d8f"
+ARMS = {"b": LINE, "r": MASKED, "z": ZOOM}
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 9,

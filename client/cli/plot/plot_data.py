@@ -16,6 +16,10 @@ GOOD_CHI2PIX = 1  # the median is at most this if image and PSF fit each other
 WORST_CHI2PIX = 10  # `spex compare` leaves bins beyond it out of its pulls
 KINDS = {"TGT": "target", "SKY": "sky", "STD": "standard star", "": ""}
 FWHM_PER_SIGMA = 2 * np.sqrt(2 * np.log(2))
+# What is said of files that are not frames, by the ending of an HDU's name.
+OTHER_FILES = (("_FLUX", "; spectra of several arms are drawn with --velocities or --redshifts"),
+               ("RVTAB", "; it is a table of results: name its spectra, and this file with --velocities"),
+               ("ZLINES", "; it is a table of results: name its spectra, and this file with --redshifts"))
 # What reading a file raises that is damaged or is another kind of file.
 BAD_FILE = (OSError, KeyError, TypeError, AttributeError, IndexError, ValueError, fits.VerifyError)
 
@@ -101,8 +105,69 @@ class TraceShifts:
         return "" if self.moved or not self.measured else "too small to be applied"
 
 
-class Frame:
+def card_of(header, name):
+    """A card as text; "" for none and for one that cannot be read."""
+    try:
+        return text_of(header.get(name, ""))
+    except fits.VerifyError:
+        return ""
+
+
+def median_snr(flux, ivar, good):
+    """The median signal to noise of each row; 0 without data."""
+    noise = np.sqrt(np.where(good, ivar, 0))
+    signal = np.where(good, flux, np.nan) * np.where(good, noise, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of fibres without any data
+        return np.nan_to_num(np.nanmedian(signal, axis=1))
+
+
+class Rows:
+    """Rows of spectra and what their fibermap tells of them. Frames and spectra of several arms have `path`."""
+
+    def read_rows(self, hdus, count):
+        """Reads the fibermap of `count` spectra; without one, or without FIBER, `fibres` is None."""
+        self.table = np.asarray(hdus["FIBERMAP"].data) if "FIBERMAP" in hdus else None
+        if self.table is not None and len(self.table) != count:
+            self.table = None
+        numbers = column(self.table, "FIBER", "FIBRE")  # the header need not have FIBERMIN
+        self.fibres = None if numbers is None else [int(n) for n in numbers]
+        targets = column(self.table, "TARGETID")
+        self.targets = None if targets is None else [int(n) for n in targets]
+        types = column(self.table, "OBJTYPE", "OBJECT_TYPE")
+        self.types = [""] * count if types is None else [text_of(t) for t in types]
+
+    def rows_of(self, fibres, targets):
+        """Rows of the fibres or the targets in these texts, numbers with commas between them; None without both.
+
+        ValueError says what is wrong.
+        """
+        if fibres:
+            return self.rows_with("--fibres", fibres, self.fibres, "FIBER (--targets takes TARGETIDs)")
+        return self.rows_with("--targets", targets, self.targets, "TARGETID") if targets else None
+
+    def rows_with(self, flag, text, numbers, name):
+        try:
+            wanted = [int(number) for number in text.split(",")]
+        except ValueError:
+            raise ValueError("%s %s: expected numbers with commas between them" % (flag, text))
+        if numbers is None:
+            raise ValueError("%s %s: the FIBERMAP of %s has no %s" % (flag, text, self.path, name))
+        for number in wanted:
+            if number not in numbers:
+                raise ValueError("%s %s: %s has %d to %d, not %d" % (
+                    flag, text, self.name, min(numbers), max(numbers), number))
+        found = (row for number in wanted for row, other in enumerate(numbers) if other == number)
+        return list(dict.fromkeys(found))
+
+    def kind(self, row):
+        return KINDS.get(self.types[row], self.types[row])
+
+
+class Frame(Rows):
     """What is shown of a frame file."""
+
+    name = "the frame"
 
     def __init__(self, path):
         self.path = path
@@ -112,14 +177,13 @@ class Frame:
         except BAD_FILE as error:
             raise ValueError("%s: not a frame: %s" % (path, why(error)))
         self.good = (self.mask == 0) & (self.ivar > 0)
-        noise = np.sqrt(np.where(self.good, self.ivar, 0))
-        signal = np.where(self.good, self.flux, np.nan) * np.where(self.good, noise, np.nan)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of fibres without any data
-            self.snr = np.nan_to_num(np.nanmedian(signal, axis=1))
+        self.snr = median_snr(self.flux, self.ivar, self.good)
 
     def read(self, hdus):
-        self.header = hdus["FLUX"].header if "FLUX" in hdus else hdus[0].header
+        if "FLUX" not in hdus:
+            raise KeyError("there is no HDU FLUX" + next((said for name, said in OTHER_FILES if any(
+                hdu.name.endswith(name) for hdu in hdus)), ""))
+        self.header = hdus["FLUX"].header
         self.flux = np.asarray(hdus["FLUX"].data, float)
         self.ivar = np.asarray(hdus["IVAR"].data, float)
         self.mask = np.asarray(hdus["MASK"].data)
@@ -134,23 +198,15 @@ class Frame:
         self.shifts = TraceShifts(hdus) if "TRACESHIFT" in hdus and "TSSTATX" in self.header else None
         if self.shifts and len(self.shifts.u) != shape[0]:
             raise TypeError("TRACESHIFT has %d rows, FLUX %d spectra" % (len(self.shifts.u), shape[0]))
-        self.table = np.asarray(hdus["FIBERMAP"].data) if "FIBERMAP" in hdus else None
-        if self.table is not None and len(self.table) != shape[0]:
-            self.table = None
         # The row of the PSF that the first spectrum belongs to; pipelines write FIBERMIN alone.
         self.first = int(self.header.get("SPECMIN", self.header.get("FIBERMIN", 0)))
-        numbers = column(self.table, "FIBER", "FIBRE")  # the header need not have FIBERMIN
-        first = int(self.header.get("FIBERMIN", self.first))
-        self.fibres = [first + row for row in range(shape[0])] if numbers is None else [int(n) for n in numbers]
-        types = column(self.table, "OBJTYPE", "OBJECT_TYPE")
-        self.types = [""] * shape[0] if types is None else [text_of(t) for t in types]
+        self.read_rows(hdus, shape[0])
+        if self.fibres is None:
+            first = int(self.header.get("FIBERMIN", self.first))
+            self.fibres = [first + row for row in range(shape[0])]
 
     def card(self, name):
-        """A card of the header as text; "" for none and for one that cannot be read."""
-        try:
-            return text_of(self.header.get(name, ""))
-        except fits.VerifyError:
-            return ""
+        return card_of(self.header, name)
 
     def fit(self, rows=slice(None)):
         """The median chi2pix of the bins with data of these rows; NaN if it is not known."""
@@ -162,21 +218,6 @@ class Frame:
     def step(self):
         """Angstrom a bin."""
         return (self.wave[-1] - self.wave[0]) / (len(self.wave) - 1) if len(self.wave) > 1 else 1.0
-
-    def rows_of(self, text):
-        """Rows of the fibres in `text`, numbers with commas between them. ValueError says what is wrong."""
-        try:
-            wanted = [int(number) for number in text.split(",")]
-        except ValueError:
-            raise ValueError("--fibres %s: expected numbers with commas between them" % text)
-        for fibre in wanted:
-            if fibre not in self.fibres:
-                raise ValueError("--fibres %s: the frame has %d to %d, not %d" % (
-                    text, min(self.fibres), max(self.fibres), fibre))
-        return list(dict.fromkeys(self.fibres.index(fibre) for fibre in wanted))
-
-    def kind(self, row):
-        return KINDS.get(self.types[row], self.types[row])
 
     def label(self, row):
         return "fibre %d%s" % (self.fibres[row], "  ·  " + self.kind(row) if self.kind(row) else "")

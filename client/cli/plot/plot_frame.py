@@ -63,20 +63,21 @@ def choose(frame, count):
     return sorted(unique[:count], key=lambda r: -frame.snr[r])
 
 
-def step_lines(axis, wave, spectra, row, width):
-    """Flux and its error as steps; masked bins as ticks on the axis."""
+def step_lines(axis, wave, spectra, row, width, label="flux"):
+    """Flux and its error as steps; masked bins as ticks on the axis. Returns both, NaN without data."""
     good = spectra.good[row]
     flux = np.where(good, spectra.flux[row], np.nan)
     error = np.where(good, 1 / np.sqrt(np.where(good, spectra.ivar[row], 1)), np.nan)
-    axis.fill_between(wave, flux - error, flux + error, step="mid", color=BAND, alpha=0.8, linewidth=0, label="± 1 σ")
-    axis.plot(wave, flux, color=LINE, linewidth=width, drawstyle="steps-mid", label="flux")
+    if good.any():
+        axis.fill_between(wave, flux - error, flux + error, step="mid", color=BAND, alpha=0.8, linewidth=0, label="± 1 σ")
+    axis.plot(wave, flux, color=LINE, linewidth=width, drawstyle="steps-mid", label=label)
     bad = np.flatnonzero(~good)
     if len(bad):
         axis.plot(wave[bad], np.zeros(len(bad)), "|", color=MASKED, markersize=5, markeredgewidth=0.8,
                   transform=axis.get_xaxis_transform(), clip_on=True, label="masked")
     axis.grid(True, color=GRID, linewidth=0.6)
     axis.set_axisbelow(True)
-    return flux
+    return flux, error
 
 
 def set_limits(axis, values, low_percentile, high_percentile, above):
@@ -91,7 +92,7 @@ def set_limits(axis, values, low_percentile, high_percentile, above):
 def draw_spectrum(axis, zoom, frame, spectra, row, overlay=None):
     """One fibre's spectrum and a detail of it; `overlay`: (values [bin], colour, label) drawn over both."""
     wave = frame.wave
-    flux = step_lines(axis, wave, spectra, row, 0.6)
+    flux, _ = step_lines(axis, wave, spectra, row, 0.6)
     # Sky lines may run out of the panel, or nothing else would be seen.
     set_limits(axis, flux, 0.5, 98.5, 0.45)
     axis.set_xlim(wave[0], wave[-1] if len(wave) > 1 else wave[0] + 1)
@@ -239,7 +240,8 @@ def main():
     parser = argparse.ArgumentParser(prog="spex plot", description=__doc__.split("\n")[0])
     parser.add_argument("frame")
     parser.add_argument("output")
-    for flag in ("--image", "--model", "--psf", "--sframe", "--truth", "--window", "--window-spectra", "--fibres"):
+    for flag in ("--image", "--model", "--psf", "--sframe", "--truth", "--window", "--window-spectra", "--fibres",
+                 "--targets"):
         parser.add_argument(flag)
     parser.add_argument("--resolution", action="store_true")
     arguments = parser.parse_args()
@@ -247,7 +249,7 @@ def main():
         if bool(arguments.image) != bool(arguments.model):
             raise ValueError("--image and --model belong together")
         frame = plot_data.Frame(arguments.frame)
-        rows = frame.rows_of(arguments.fibres) if arguments.fibres else choose(frame, 4)
+        rows = frame.rows_of(arguments.fibres, arguments.targets) or choose(frame, 4)
         shown = Shown(frame, arguments)
     except ValueError as error:
         sys.stderr.write("spex: %s\n" % error)

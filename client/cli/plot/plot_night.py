@@ -11,12 +11,11 @@ import sys
 
 sys.dont_write_bytecode = True  # nothing is left beside an installed script
 import plot_common
-from plot_common import GRID, LINE, MASKED, SOFT, ZOOM
+from plot_common import ARMS, GRID, SOFT
 
 plt = plot_common.load_pyplot()
 
 FORMAT = 1
-ARMS = {"b": LINE, "r": MASKED, "z": ZOOM}
 FAILED = "#7b2d8e"
 PANELS = (  # label, value of a frame, whether the axis may be logarithmic
     ("seconds a frame", lambda frame: frame["seconds"], False),

@@ -3,6 +3,7 @@
 const TURN = 20; // bins that Shift and an arrow move by
 const MIN_BINS = 4; // the page zooms in no further
 const NEAR = 0.001; // of its wavelength, 300 km/s: a line is named so far from it
+const ELECTRONS = "electrons / Å"; // a unit that is shortened
 const MARGIN = { left: 62, right: 20, top: 20, between: 26, bottom: 40 };
 const $ = (id) => document.getElementById(id);
 
@@ -60,10 +61,10 @@ class Page {
     $("previous").disabled = position <= 0;
     $("next").disabled = position >= this.listed.length - 1;
     $("problem").textContent = "";
-    $("title").textContent = "Fibre " + this.data.label(fibre);
+    $("title").textContent = this.data.rowName + " " + this.data.label(fibre);
     const facts = [place, "median S/N " + digits(snr) + " per bin", fit, star && star.said, galaxy && galaxy.said];
     $("place").textContent = facts.filter((part) => part).join("  ·  ");
-    this.canvas.setAttribute("aria-label", "Spectrum of fibre " + number);
+    this.canvas.setAttribute("aria-label", "Spectrum of " + this.data.rowName.toLowerCase() + " " + number);
     this.read();
     this.redraw();
   }
@@ -115,8 +116,8 @@ class Page {
     const say = (...pieces) => parts.push(pieces);
     const measured = (s) => digits(s.flux[bin]) + (s.ivar[bin] > 0 ? " ± " + digits(1 / Math.sqrt(s.ivar[bin])) : "");
     say(["b", this.data.wave[bin].toFixed(2) + " Å"]);
-    say("bin " + bin);
-    say("flux ", ["b", measured(spectrum)], " e/Å");
+    say((this.data.about.arms ? "arm " + this.data.armOf(bin) + ", " : "") + "bin " + bin);
+    say("flux ", ["b", measured(spectrum)], " " + (this.data.unit === ELECTRONS ? "e/Å" : this.data.unit));
     say(spectrum.ivar[bin] > 0 ? "S/N " + digits(spectrum.flux[bin] * Math.sqrt(spectrum.ivar[bin])) : "no error");
     if (skyless) say("without the sky ", ["b", measured(skyless)]);
     if (this.truth && Number.isFinite(this.truth[bin])) {
@@ -182,7 +183,7 @@ class Page {
   // Panels from the top: name, title, weight of the height, what its range is made of.
   panels(first, last) {
     const good = (spectrum) => (bin) => isGood(spectrum, bin);
-    const list = [["flux", "flux (electrons / Å)", 3, () =>
+    const list = [["flux", "flux (" + this.data.unit + ")", 3, () =>
       rangeOf(this.spectrum.flux, first, last, good(this.spectrum), true)]];
     if (this.skyless && this.shown.skyless) {
       list.push(["skyless", "flux without the sky", 2.2, () =>
@@ -213,7 +214,9 @@ class Page {
     if (!context) return;
     const box = { left: MARGIN.left, top: MARGIN.top, width: canvas.clientWidth - MARGIN.left - MARGIN.right };
     box.height = canvas.clientHeight - MARGIN.top - MARGIN.bottom;
-    const many = data.velocities.length, range = rangeOf(star.scan, 0, many - 1, () => true, true);
+    const many = data.velocities.length, scans = [star.scan, ...star.parts.map(([, scan]) => scan)];
+    const ranges = scans.map((scan) => rangeOf(scan, 0, many - 1, () => true, true));
+    const range = [Math.min(...ranges.map(([low]) => low)), Math.max(...ranges.map(([, high]) => high))];
     const axes = new Axes(box, [data.velocities[0], data.velocities[many - 1]], range);
     drawAxes(context, axes, colours, "χ²(v) above its minimum", true, "velocity (km/s)");
     clipped(context, box, () => drawScan(context, axes, data.velocities, star, colours));
@@ -254,7 +257,7 @@ class Page {
     }
     this.drawScan(colours);
     this.drawShifts(colours);
-    const first = data.binAt(this.waves[0]), last = data.binAt(this.waves[1]);
+    const [first, last] = data.binsBetween(...this.waves);
     const panels = this.panels(first, last);
     const weights = panels.reduce((sum, panel) => sum + panel[2], 0);
     const room = height - MARGIN.top - MARGIN.bottom - MARGIN.between * (panels.length - 1);

@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True  # nothing is left beside an installed script
 import plot_common
 
 np, _ = plot_common.load("numpy", "astropy")
+import plot_arms
 import plot_data
 import plot_tables
 
@@ -62,23 +63,29 @@ def widths_of(frame, rows):
     return np.where(np.isfinite(widths), np.rint(np.nan_to_num(widths) / step), 0), float(step)
 
 
-def add_stars(frame, rows, stars, about, data):
+def add_stars(rows, arms, stars, about, data):
     """Models and chi2(v) of the stars of a table, NaN for other fibres; and what is said of each."""
-    models = np.full((len(rows), len(frame.wave)), np.nan)
-    scans = np.full((len(rows), len(stars.velocity)), np.nan)
+    models = np.full((len(rows), sum(len(arm.wave) for arm in arms)), np.nan)
+    scans = {name: np.full((len(rows), len(stars.velocity)), np.nan) for name in ["scan"] + [n for n, _ in stars.scans]}
     for place, row in enumerate(rows):
         if row not in stars.rows:
             continue
         k = stars.of(row)
         star = stars.table[k]
-        models[place], scans[place] = stars.model[k], stars.chi2[k] - np.nanmin(stars.chi2[k], initial=np.inf)
+        models[place] = np.concatenate([np.full(len(arm.wave), np.nan) if model is None else model[k]
+                                        for arm, model in zip(arms, stars.models)])
+        for name, chi2 in [("scan", stars.chi2)] + stars.scans:
+            scans[name][place] = chi2[k] - np.nanmin(chi2[k], initial=np.inf)
         said = "v = %.2f ± %.2f km/s" % (star["VRAD"], star["VRAD_ERR"]) if np.isfinite(star["VRAD"]) else "no velocity"
         about["fibres"][place]["star"] = {
             "said": "   ".join(part for part in (said, plot_tables.warning_of(star)) if part),
             "velocity": float(star["VRAD"]) if np.isfinite(star["VRAD"]) else None,
         }
     about["velocities"] = [float(velocity) for velocity in stars.velocity]
-    data["model"], data["scan"] = coded(models, "<f4"), coded(scans, "<f4")
+    about["parts"] = [name for name, _ in stars.scans]
+    data["model"], data["scan"] = coded(models, "<f4"), coded(scans.pop("scan"), "<f4")
+    if scans:  # of the parts [part, row, velocity]
+        data["partscans"] = coded(np.stack(list(scans.values())), "<f4")
 
 
 def add_galaxies(rows, galaxies, about):
@@ -103,13 +110,13 @@ def shifts_of(shifts, rows):
             "u": np.round(shifts.u[rows], 5).tolist(), "waves": shifts.wave.tolist()}
 
 
-def contents(frame, rows, subtracted, truth):
+def contents(frame, rows, subtracted, truth, unit):
     """(description, {name: base64}) of what the page shows."""
     shape = frame.flux[rows].shape
     facts = [[card, frame.card(card)] for card in HEADER_CARDS if frame.card(card)]
     about = {
         "file": os.path.basename(frame.path), "bins": shape[1], "fibres": fibres_of(frame, rows), "facts": facts,
-        "maskNames": plot_data.MASK_NAMES, "step": float(frame.step), "fwhmStep": 0,
+        "maskNames": plot_data.MASK_NAMES, "step": float(frame.step), "fwhmStep": 0, "unit": unit,
     }
     if frame.shifts:
         about["shifts"] = shifts_of(frame.shifts, rows)
@@ -155,25 +162,35 @@ def page(about, data):
 
 def main():
     parser = argparse.ArgumentParser(prog="spex plot --html", description=__doc__.split("\n")[0])
-    parser.add_argument("frame")
+    parser.add_argument("spectra", nargs="+")
     parser.add_argument("output")
-    for flag in ("--sframe", "--truth", "--fibres", "--velocities", "--redshifts"):
+    for flag in ("--sframe", "--truth", "--fibres", "--targets", "--velocities", "--redshifts", "--star-models"):
         parser.add_argument(flag)
     arguments = parser.parse_args()
     try:
-        frame = plot_data.Frame(arguments.frame)
-        rows = frame.rows_of(arguments.fibres) if arguments.fibres else list(range(len(frame.flux)))
+        spectra, arms = plot_arms.read(arguments.spectra)
+        joint = isinstance(spectra, plot_arms.Targets)
+        if joint and (arguments.sframe or arguments.truth):
+            raise ValueError("--sframe and --truth go with a single frame, not with %s" % spectra.path)
+        frame = plot_arms.Joined(spectra) if joint else spectra
+        rows = spectra.rows_of(arguments.fibres, arguments.targets) or list(range(len(frame.flux)))
         subtracted = plot_data.read_subtracted(arguments.sframe, frame) if arguments.sframe else None
         truth = plot_data.read_truth(arguments.truth, frame) if arguments.truth else None
-        stars = plot_tables.Stars(arguments.velocities, frame) if arguments.velocities else None
-        galaxies = plot_tables.Galaxies(arguments.redshifts, frame) if arguments.redshifts else None
+        stars = None
+        if arguments.velocities:
+            stars = plot_tables.Stars(arguments.velocities, spectra, arms, arguments.star_models)
+        galaxies = plot_tables.Galaxies(arguments.redshifts, spectra, arms) if arguments.redshifts else None
     except ValueError as error:
         sys.stderr.write("spex: %s\n" % error)
         return 2
 
-    about, data = contents(frame, rows, subtracted, truth)
+    about, data = contents(frame, rows, subtracted, truth, arms[0].unit)
+    if joint:
+        about["arms"] = frame.arms()
+        for fibre, row in zip(about["fibres"], rows):
+            fibre["row"] = spectra.label(row)
     if stars is not None:
-        add_stars(frame, rows, stars, about, data)
+        add_stars(rows, arms, stars, about, data)
     if galaxies is not None:
         add_galaxies(rows, galaxies, about)
 

@@ -18,6 +18,11 @@ class FrameData {
     this.fibres = this.about.fibres;
     this.bins = this.about.bins;
     this.step = this.about.step;
+    this.unit = this.about.unit;
+    // Name, first bin and one beyond the last of each arm; wavelengths rise within an arm alone.
+    this.arms = this.about.arms || [["", 0, this.bins]];
+    this.starts = new Set(this.arms.map(([, first]) => first));
+    this.rowName = this.about.arms ? "Row" : "Fibre";
     this.wave = decoded("wave", Float64Array);
     this.arrays = { flux: decoded("flux", Float32Array), ivar: decoded("ivar", Float32Array) };
     this.arrays.mask = this.maskOf("mask");
@@ -27,6 +32,8 @@ class FrameData {
     this.widths = decoded("fwhm", Uint16Array);
     this.models = decoded("model", Float32Array);
     this.scans = decoded("scan", Float32Array);
+    this.partScans = decoded("partscans", Float32Array);
+    this.parts = this.about.parts || [];
     this.velocities = this.about.velocities || [];
     this.lines = this.about.lines || [];
     this.shifts = this.about.shifts || null;
@@ -51,11 +58,14 @@ class FrameData {
     return spectrum;
   }
 
-  // What a table of velocities has of one fibre: {said, velocity, model, scan}; null: nothing.
+  // What a table of velocities has of one fibre: {said, velocity, model, scan, parts}; null: nothing. `parts`: the
+  // name and chi2(v) of each arm.
   star(fibre) {
     const star = this.fibres[fibre].star, many = this.velocities.length;
     if (!star) return null;
-    return { ...star, model: this.row(this.models, fibre), scan: this.scans.subarray(fibre * many, (fibre + 1) * many) };
+    const scanAt = (array, row) => array.subarray(row * many, (row + 1) * many);
+    const parts = this.parts.map((name, k) => [name, scanAt(this.partScans, k * this.fibres.length + fibre)]);
+    return { ...star, model: this.row(this.models, fibre), scan: scanAt(this.scans, fibre), parts };
   }
 
   // Lines of a galaxy with an accepted redshift that lie in the spectrum: [name, wavelength].
@@ -83,15 +93,34 @@ class FrameData {
   }
 
   get low() {
-    return this.wave[0] - 0.5 * this.step;
+    return Math.min(...this.arms.map(([, first]) => this.wave[first])) - 0.5 * this.step;
   }
 
   get high() {
-    return this.wave[this.bins - 1] + 0.5 * this.step;
+    return Math.max(...this.arms.map(([, , end]) => this.wave[end - 1])) + 0.5 * this.step;
   }
 
+  // The arm's bin that is nearest to a wavelength.
+  binIn([, first, end], wave) {
+    const step = end - first > 1 ? (this.wave[end - 1] - this.wave[first]) / (end - first - 1) : this.step;
+    return first + Math.min(Math.max(Math.round((wave - this.wave[first]) / step), 0), end - first - 1);
+  }
+
+  // The nearest bin; of two arms as near, that of the first.
   binAt(wave) {
-    return Math.min(Math.max(Math.round((wave - this.wave[0]) / this.step), 0), this.bins - 1);
+    const bins = this.arms.map((arm) => this.binIn(arm, wave)), away = (bin) => Math.abs(this.wave[bin] - wave);
+    return bins.reduce((best, bin) => (away(bin) < away(best) ? bin : best));
+  }
+
+  // The first and the last bin of the arms that have wavelengths in a range; the first is beyond the last if none has.
+  binsBetween(low, high) {
+    const from = this.arms.find(([, , end]) => this.wave[end - 1] + 0.5 * this.step >= low) || this.arms[this.arms.length - 1];
+    const to = [...this.arms].reverse().find(([, first]) => this.wave[first] - 0.5 * this.step <= high) || this.arms[0];
+    return [this.binIn(from, low), this.binIn(to, high)];
+  }
+
+  armOf(bin) {
+    return this.arms.find(([, first, end]) => bin >= first && bin < end)[0];
   }
 
   // Names of the bits of a mask; bits without a name by their number.
@@ -104,7 +133,8 @@ class FrameData {
   }
 
   label(fibre) {
-    const { number, kind, target } = this.fibres[fibre];
+    const { number, kind, target, row } = this.fibres[fibre];
+    if (row) return number + " · " + row;
     return [number, kind, target].filter((part) => part !== undefined && part !== "").join(" · ");
   }
 }

@@ -12,7 +12,14 @@ Object.assign(Page.prototype, {
     $("file").textContent = data.about.file;
     document.title = data.about.file + " – spectra";
     $("summary").textContent = data.fibres.length + " spectra of " + data.bins + " bins, "
-      + data.wave[0].toFixed(1) + "–" + data.wave[data.bins - 1].toFixed(1) + " Å";
+      + data.arms.map(([name, from, end]) => (name ? name + " " : "") + data.wave[from].toFixed(1) + "–"
+        + data.wave[end - 1].toFixed(1) + " Å").join(", ");
+    $("rows").textContent = data.rowName;
+    for (const [id, which] of [["previous", "Previous "], ["next", "Next "]]) {
+      const button = $(id), name = which + data.rowName.toLowerCase();
+      button.title = button.title.replace(/^\w+ \w+/, name);
+      button.setAttribute("aria-label", name);
+    }
     for (const [name, value] of data.about.facts) this.addFact(name, value);
     const kinds = [...new Set(data.fibres.map((fibre) => fibre.kind))].filter((kind) => kind).sort();
     for (const kind of ["", ...kinds]) $("kind").append(new Option(kind || "all", kind));
@@ -80,7 +87,7 @@ Object.assign(Page.prototype, {
     }
     const numbers = this.data.fibres.map((one) => one.number);
     $("number").value = this.data.fibres[this.fibre].number;
-    $("problem").textContent = "This page has fibres " + Math.min(...numbers) + " to " + Math.max(...numbers) + ", not "
+    $("problem").textContent = "This page has " + this.data.rowName.toLowerCase() + "s " + Math.min(...numbers) + " to " + Math.max(...numbers) + ", not "
       + (Number.isFinite(number) ? number : "that") + ".";
   },
 

@@ -92,7 +92,7 @@ function drawMasked(context, axes, data, spectrum, first, last, colours) {
   for (let bin = first; bin <= last; ++bin) {
     if (isGood(spectrum, bin)) continue;
     const from = bin;
-    while (bin < last && !isGood(spectrum, bin + 1)) ++bin;
+    while (bin < last && !isGood(spectrum, bin + 1) && !data.starts.has(bin + 1)) ++bin;
     const left = axes.x(data.wave[from] - 0.5 * data.step), right = axes.x(data.wave[bin] + 0.5 * data.step);
     const width = Math.max(right - left, 2);
     context.fillStyle = colours.masked;
@@ -103,19 +103,19 @@ function drawMasked(context, axes, data, spectrum, first, last, colours) {
   }
 }
 
-// Calls draw(from, to) for each stretch of bins that `use` takes.
-function eachStretch(first, last, use, draw) {
+// Calls draw(from, to) for each stretch of an arm's bins that `use` takes.
+function eachStretch(data, first, last, use, draw) {
   for (let bin = first; bin <= last; ++bin) {
     if (!use(bin)) continue;
     const from = bin;
-    while (bin < last && use(bin + 1)) ++bin;
+    while (bin < last && use(bin + 1) && !data.starts.has(bin + 1)) ++bin;
     draw(from, bin);
   }
 }
 
 function drawBand(context, axes, data, spectrum, first, last, colour) {
   context.fillStyle = colour;
-  eachStretch(first, last, (bin) => isGood(spectrum, bin), (from, to) => {
+  eachStretch(data, first, last, (bin) => isGood(spectrum, bin), (from, to) => {
     const edge = (bin, sign) => axes.y(spectrum.flux[bin] + sign / Math.sqrt(spectrum.ivar[bin]));
     context.beginPath();
     for (let bin = from; bin <= to; ++bin) {
@@ -136,7 +136,7 @@ function drawSteps(context, axes, data, values, first, last, use, colour) {
   context.lineWidth = (last - first) / axes.box.width > 1 ? 1 : 1.5;
   context.lineJoin = "round";
   context.beginPath();
-  eachStretch(first, last, (bin) => use(bin) && Number.isFinite(values[bin]), (from, to) => {
+  eachStretch(data, first, last, (bin) => use(bin) && Number.isFinite(values[bin]), (from, to) => {
     context.moveTo(axes.x(data.wave[from] - 0.5 * data.step), axes.y(values[from]));
     for (let bin = from; bin <= to; ++bin) {
       context.lineTo(axes.x(data.wave[bin] - 0.5 * data.step), axes.y(values[bin]));
@@ -179,13 +179,24 @@ function drawLines(context, axes, lines, colour) {
   context.setLineDash([]);
 }
 
-// Chi-square by velocity above its minimum, with the star's velocity.
+function armColour(name, colours) {
+  return { B: colours.sky, R: colours.masked, Z: colours.select }[name[0]] || colours.soft;
+}
+
+// Chi-square by velocity above its minimum, of each arm, too, with the star's velocity.
 function drawScan(context, axes, velocities, star, colours) {
   context.lineWidth = 1.5;
-  context.strokeStyle = colours.line;
-  context.beginPath();
-  velocities.forEach((velocity, k) => context.lineTo(axes.x(velocity), axes.y(star.scan[k])));
-  context.stroke();
+  context.textAlign = "left";
+  context.textBaseline = "top";
+  let x = axes.box.left + 8;
+  for (const [name, scan] of [...star.parts, [star.parts.length ? "all arms" : "", star.scan]]) {
+    context.strokeStyle = context.fillStyle = scan === star.scan ? colours.line : armColour(name, colours);
+    context.beginPath();
+    velocities.forEach((velocity, k) => context.lineTo(axes.x(velocity), axes.y(scan[k])));
+    context.stroke();
+    context.fillText(name, x, axes.box.top + 6);
+    x += context.measureText(name).width + 12;
+  }
   if (star.velocity === null) return;
   context.strokeStyle = colours.truth;
   context.beginPath();

@@ -1,4 +1,5 @@
 // spex plot as a user runs it: what pictures and pages show, and what it refuses.
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +59,18 @@ class SpexPlot : public ::testing::Test {
                 ExitsWith(0));
     return velocities;
   }
+  // A file of spectra in two arms, from the frame, with joint velocities (rvtab_arms.fits, rvmod_arms.fits)
+  // and redshifts (zlines_arms.fits) in the same folder.
+  std::string Arms() const {
+    const std::string arms = folder_ / "arms.fits", templates = folder_ / "templates.fits";
+    WriteTemplates(templates, {.step_kms = 10, .first = 5600, .last = 7900});
+    EXPECT_THAT(RunPython({Script("arm_spectra.py"), Sframe(), arms}), ExitsWith(0));
+    EXPECT_THAT(Spex({"analyse", arms, "--velocity", templates, "--lines", "--output-dir", folder_.path()}),
+                ExitsWith(0));
+    return arms;
+  }
+  std::string JointVelocities() const { return folder_ / "rvtab_arms.fits"; }
+  std::string JointRedshifts() const { return folder_ / "zlines_arms.fits"; }
   static Words WithImage() { return {"--image", input_->image(), "--model", Model()}; }
 
   // The texts of a frame's picture, a line each: comments of its SVG.
@@ -112,6 +125,52 @@ TEST_F(SpexPlot, DrawsStarsWithTemplateContinuumResidualAndScan) {
       AllOf(HasSubstr("fibre 25 "), HasSubstr("\nbest template\n"), HasSubstr("its continuum (a polynomial)"),
             HasSubstr("\nσ\n"), HasSubstr(" km/s   χ² / bins = "),
             HasSubstr("χ²(v) above its minimum   DCHI2 "), HasSubstr("their stack")));
+}
+
+TEST_F(SpexPlot, DrawsJointFitsOverTheArms) {
+  const std::string arms = Arms();
+  const Words flags = {"--velocities", JointVelocities(), "--redshifts", JointRedshifts()};
+  EXPECT_THAT(Drawn(arms, flags + Words{"--targets", "39627000051060001"}),
+              AllOf(HasSubstr("\nTARGETID 39627000051060001  ·  fibre 1   v = "), HasSubstr("\nTEFF "),
+                    HasSubstr("\nR   S/N "), HasSubstr("\nZ   S/N "), HasSubstr("\n10⁻¹⁷ erg/(s cm² Å)\n"),
+                    HasSubstr("\njoint model\n"), HasSubstr("\nR\nZ\nall\n"),
+                    HasSubstr("\nvelocity by arm\n"), HasSubstr("their stack")));
+  EXPECT_THAT(Drawn(arms, {"--velocities", JointVelocities()}), HasSubstr("\nvelocity by arm\n"));
+  EXPECT_THAT(Drawn(arms, flags + Words{"--fibres", "2"}), HasSubstr("  ·  fibre 2 "));
+  EXPECT_THAT(
+      RunPython(Words{Script("check_ticks.py"), BinFolder(), "plot_products", arms, folder_ / "a.svg"} +
+                flags),
+      ExitsWith(0));
+}
+
+TEST_F(SpexPlot, NamesTheFileThatIsNotOfTheSameSpectra) {
+  const TempFolder out;
+  const std::string arms = Arms(), other = folder_ / "other.fits";
+  ASSERT_THAT(RunPython({Script("arm_spectra.py"), Sframe(), other, "1"}), ExitsWith(0));
+  const std::pair<Words, const char*> cases[] = {
+      {{other, "--velocities", JointVelocities()}, "rvtab_arms.fits: is not of "},
+      {{other, "--redshifts", JointRedshifts()}, "other.fits, which has no TARGETID 39627000051060000"},
+      {{arms, "--velocities", JointVelocities(), "--star-models", JointRedshifts()},
+       "zlines_arms.fits: not a file of models of spex analyse"},
+      {{Frame(), "--velocities", JointVelocities()},
+       "rvmod_arms.fits: R_WAVELENGTH is not that of the spectra"},
+      {{Frame(), Frame(), "--velocities", JointVelocities()},
+       "frames of different cameras are drawn together"},
+      {{arms, "--redshifts", Redshifts()}, "z.fits: is of a single frame"},
+      {{arms, "--redshifts", JointRedshifts(), "--sframe", Sframe()}, "goes with a single frame"},
+      {{arms, "--velocities", JointVelocities(), "--targets", "7"}, "to 39627000051060029, not 7"},
+      {{arms, "--velocities", JointVelocities(), "--targets", "7", "--fibres", "3"}, "excludes"},
+      {{arms}, "spectra of several arms are drawn with --velocities or --redshifts"},
+      {{JointVelocities()}, "name its spectra, and this file with --velocities"},
+      {{Frame(), Sframe()}, "sframe.fits: several frames are drawn with --velocities or --redshifts"},
+  };
+  for (const auto& [flags, message] : cases) {
+    EXPECT_THAT(Spex(Words{"plot"} + flags + Words{"-o", out / "a.png"}), ExitsWith(2, HasSubstr(message)));
+  }
+  std::filesystem::remove(folder_ / "rvmod_arms.fits");
+  EXPECT_THAT(Spex({"plot", arms, "--velocities", JointVelocities(), "-o", out / "a.png"}),
+              ExitsWith(2, HasSubstr("rvmod_arms.fits")));
+  EXPECT_THAT(out.Entries(), IsEmpty());
 }
 
 TEST_F(SpexPlot, HasThePullsOfCompare) {
@@ -229,6 +288,16 @@ TEST_F(SpexPlot, WritesPagesWhoseVelocitiesAndRedshiftsShowInChromium) {
                     "--redshifts", Redshifts()}),
               ExitsWith(0));
   const CommandResult shown = RunPython({Script("check_products_page.py"), page, velocities, Redshifts()});
+  if (shown.exit_code == kSkipped) GTEST_SKIP() << shown.output;
+  EXPECT_EQ(shown.exit_code, 0) << shown.output;
+}
+
+TEST_F(SpexPlot, WritesPagesWhoseArmsShowInChromium) {
+  const std::string arms = Arms(), page = folder_ / "a.html";
+  ASSERT_THAT(Spex({"plot", arms, "--html", page, "--velocities", JointVelocities(), "--redshifts",
+                    JointRedshifts()}),
+              ExitsWith(0));
+  const CommandResult shown = RunPython({Script("check_arms_page.py"), page, arms, JointVelocities()});
   if (shown.exit_code == kSkipped) GTEST_SKIP() << shown.output;
   EXPECT_EQ(shown.exit_code, 0) << shown.output;
 }
