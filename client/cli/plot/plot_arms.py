@@ -56,7 +56,7 @@ class Targets(plot_data.Rows):
     def read_spectra(self):
         try:
             with fits.open(self.path) as hdus:
-                names = [hdu.name[:-len("_FLUX")] for hdu in hdus if hdu.name.endswith("_FLUX")]
+                names = [hdu.name[:-len("_FLUX")] for hdu in hdus if hdu.name[1:].endswith("_FLUX")]
                 if not names:
                     raise KeyError("it has neither FLUX nor B_FLUX, R_FLUX ..")
                 self.arms = [self.read_arm(hdus, name) for name in names]
@@ -147,6 +147,6 @@ def read(paths, sframe=None):
 def has_arms(path):
     try:
         with fits.open(path) as hdus:
-            return "FLUX" not in hdus and any(hdu.name.endswith("_FLUX") for hdu in hdus)
+            return "FLUX" not in hdus and any(hdu.name[1:].endswith("_FLUX") for hdu in hdus)
     except plot_data.BAD_FILE:
         return False

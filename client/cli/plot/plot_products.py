@@ -40,7 +40,7 @@ def limit(axis, shown, above=0.25):
 
 
 class Layout:
-    """The axes of one target: for each arm a spectrum, on request with its residual, and `count` panels at the right."""
+    """The axes of one target: for each arm a spectrum, on request with its residual below; others at the right."""
 
     def __init__(self, figure, place, arms, joint, residuals):
         self.joint = joint
@@ -85,9 +85,14 @@ def short(value):
 
 
 def said_of(star, stars):
-    """Parameters and warnings."""
+    """Parameters, warnings, and how many exposures were fitted."""
     values = "  ".join("%s %s" % (name, short(star[name])) for name in stars.parameters + ["VSINI"])
-    return "   ".join(part for part in (values if np.isfinite(star["VRAD"]) else "", warning_of(star)) if part)
+    said = [values if np.isfinite(star["VRAD"]) else "", warning_of(star)]
+    if stars.joint and star["RVS_WARN"] == 0:
+        said.append("no warning")
+    if "NUMEXP" in stars.table.dtype.names and star["NUMEXP"] > 1:
+        said.append("fit of %d exposures, of which this is the first" % star["NUMEXP"])
+    return "   ".join(part for part in said if part)
 
 
 def said_of_arm(arm, stars, star):
@@ -125,9 +130,8 @@ def draw_star(figure, place, spectra, arms, stars, row):
         if stars.joint:
             panel.set_title(said_of_arm(arm, stars, star), pad=3, fontsize=8.5, color=SOFT)
     velocity = "v = %.2f ± %.2f km/s" % (star["VRAD"], star["VRAD_ERR"]) if np.isfinite(star["VRAD"]) else "no velocity"
-    said = said_of(star, stars) + ("   no warning" if stars.joint and star["RVS_WARN"] == 0 else "")
-    layout.title("%s   %s   χ² / bins = %.0f / %d" % (spectra.label(row), velocity, star["CHISQ_TOT"], stars.bins[k]), said,
-                 fontsize=8.5)
+    layout.title("%s   %s   χ² / bins = %.0f / %d" % (spectra.label(row), velocity, star["CHISQ_TOT"], stars.bins[k]),
+                 said_of(star, stars), fontsize=8.5)
     if stars.joint:
         scan, velocities = layout.add_right(2, 1, height_ratios=[2, 1], hspace=0.45)
         draw_arms(velocities, stars, star)

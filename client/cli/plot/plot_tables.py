@@ -14,6 +14,7 @@ STAR_WARNINGS = (
     (1, "hardly better than a continuum"), (2, "at the edge of the scan"), (4, "large error"),
     (8, "beyond the templates"), (16, "fast rotation"), (32, "too few bins"), (64, "no error"),
     (128, "V2 is nearly as good"))
+STAR_COLUMNS = ("VRAD", "VRAD_ERR", "VSINI", "CHISQ_TOT", "DCHI2", "V2", "RVS_WARN")
 UNEXPLAINED, UNLIKELY = 1 << 24, 1 << 25  # of ZWARN
 
 
@@ -93,6 +94,8 @@ class Stars(Table):
         if self.joint:
             self.models, self.continua = read_models(models or models_beside(path), self, arms), [None] * len(arms)
             return
+        if models:
+            raise ValueError("--star-models %s: goes with a joint fit; %s has its models in it" % (models, path))
         shape = (len(self.rows), len(arms[0].wave))
         if len(arms) > 1 or self.model.shape != shape or self.continuum.shape != shape or \
                 np.abs(self.wave - arms[0].wave).max() > MAX_SHIFT:
@@ -100,10 +103,11 @@ class Stars(Table):
         self.models, self.continua = [self.model], [self.continuum]
 
     def read(self, hdus):
-        self.chi2, self.velocity = (np.asarray(hdus[name].data, float) for name in ("CHI2", "VELOCITY"))
+        self.velocity = np.asarray(hdus["VELOCITY"].data, float)
+        self.chi2 = image_of(hdus["CHI2"], len(self.velocity))
         if self.joint:
-            self.scans = [(hdu.name[:-len("_CHI2")], np.asarray(hdu.data, float)) for hdu in hdus
-                          if hdu.name.endswith("_CHI2")]
+            self.scans = [(hdu.name[:-len("_CHI2")], image_of(hdu, len(self.velocity))) for hdu in hdus
+                          if hdu.name[1:].endswith("_CHI2")]
         else:
             self.scans = []
             self.model, self.continuum, self.wave = (
@@ -112,13 +116,22 @@ class Stars(Table):
             if chi2.shape != (len(self.table), len(self.velocity)):
                 raise TypeError("%sCHI2 has shape %s, RVTAB %d rows and VELOCITY %d values" % (
                     name and name + "_", chi2.shape, len(self.table), len(self.velocity)))
-        # Names of the templates' parameters: columns with an error of their own.
         names = self.table.dtype.names
+        stems = ("VRAD", "VRAD_ERR", "CHISQ", "NPIX", "SN")
+        for name in STAR_COLUMNS + tuple("%s_%s" % (stem, part) for part, _ in self.scans for stem in stems):
+            if name not in names:
+                raise KeyError("RVTAB has no column %s" % name)
+        # Names of the templates' parameters: columns with an error of their own.
         self.parameters = [name for name in names if name + "_ERR" in names and name != "VRAD"]
         self.bins = self.table["NPIX_TOT" if self.joint else "NBIN"]
 
     def chosen(self):
         return self.best(np.where(self.table["RVS_WARN"] == 0, self.table["DCHI2"], np.nan))
+
+
+def image_of(hdu, columns):
+    """An image with a row for each target; without targets FITS has no data."""
+    return np.zeros((0, columns)) if hdu.data is None else np.asarray(hdu.data, float)
 
 
 def models_beside(path):
@@ -134,7 +147,8 @@ def read_models(path, stars, arms):
     try:
         with fits.open(path) as hdus:
             targets = [int(number) for number in hdus["FIBERMAP"].data["TARGETID"]]
-            found = {arm.name: [np.asarray(hdus[arm.name + "_" + what].data, float) for what in ("WAVELENGTH", "MODEL")]
+            found = {arm.name: (np.asarray(hdus[arm.name + "_WAVELENGTH"].data, float),
+                                image_of(hdus[arm.name + "_MODEL"], len(arm.wave)))
                      for arm in arms if arm.name + "_MODEL" in hdus}
             if not found:
                 raise KeyError("it has no model of arm %s" % ", ".join(arm.name for arm in arms))
