@@ -85,7 +85,7 @@ absl::Status WriteTrueSources(const TrueSources& sources, const std::string& pat
 }
 
 absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid& grid,
-                                const std::string& path) {
+                                const std::string& camera, const std::string& path) {
   const int64_t fibres = static_cast<int64_t>(sources.fibres.size());
   Array<float, 2> flat({fibres, grid.count});
   for (int64_t i = 0; i < fibres; ++i) {
@@ -100,6 +100,7 @@ absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid
   const std::vector<float> lamp(static_cast<size_t>(grid.count), 1.0f);
   FitsBuilder fits(12 * flat.size() + (1 << 20));
   fits.BeginImage("FIBERFLAT", FLOAT_IMG, {fibres, grid.count});
+  fits.Text("CAMERA", camera, "of the frames that it is for");
   fits.Pixels(flat.flat());
   fits.BeginImage("IVAR", FLOAT_IMG, {fibres, grid.count});
   fits.Pixels(ivar.flat());

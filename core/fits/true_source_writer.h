@@ -16,9 +16,10 @@ namespace spexd {
 absl::Status WriteTrueSources(const TrueSources& sources, const std::string& path);
 
 // HDU FIBERFLAT [fibre, bin]: FLAT times FringesAt of each fibre, and WAVELENGTH. IVAR, MASK and MEANSPEC are
-// those of an exact flat under a lamp of constant light: desispec's read_fiberflat needs them.
+// those of an exact flat under a lamp of constant light: desispec's read_fiberflat needs them. `camera`:
+// CAMERA, such as r0.
 absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid& grid,
-                                const std::string& path);
+                                const std::string& camera, const std::string& path);
 
 }  // namespace spexd
 

@@ -124,7 +124,7 @@ absl::Status WriteExposure(const SimulateCommandOptions& options, const Simulati
   }
   if (field && first && grid.has_value()) {
     SPEXD_RETURN_IF_ERROR(write(common.Of("fiberflat"), [&](const std::string& path) {
-      return WriteTrueFiberflat(simulation.sources, *grid, path);
+      return WriteTrueFiberflat(simulation.sources, *grid, std::string{options.simulator.camera, '0'}, path);
     }));
   }
   if (first) {

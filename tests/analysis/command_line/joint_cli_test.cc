@@ -299,7 +299,6 @@ TEST_F(JointCliTest, FlagsThatCannotBeMetAreNamedBeforeAnyFileIsRead) {
   ExpectRefused(with({"--overwrite"}), "--skipexisting leaves");
   ExpectRefused(with({"--no-resolution_matrix"}), "the resolution is always used");
   ExpectRefused(with({"--queue_file"}), "--input-file-from");
-  ExpectRefused(with({"--device", "cuda"}), "joint fits of several arms or exposures run on processors");
   ExpectRefused(with({"--fitarm", "b,g"}), "--fitarm: g,");
   ExpectRefused(with({"--exclude", "4450,4300"}), "must be FIRST,LAST");
   ExpectRefused(with({"--exclude", "none", "--exclude", "4300,4450"}), "none goes with no other");
