@@ -5,9 +5,7 @@ Prints medians. With --check it fails beyond the limits below. Needs spexd and r
 
 import argparse
 import importlib.metadata
-import itertools
 import json
-import logging
 import os
 import pathlib
 import statistics
@@ -21,102 +19,19 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "N
 
 import numpy as np  # noqa: E402
 from astropy.io import fits  # noqa: E402
+from rvspecfit_peer import Library, fit_star, spectrum, write_library  # noqa: E402
 
 import spexd  # noqa: E402
 
-logging.disable(logging.WARNING)  # rvspecfit's, of its own iterations
-
-import scipy.sparse  # noqa: E402
-from rvspecfit import spec_fit, spec_inter, utils, vel_fit  # noqa: E402
-
-EDGE = 8  # bins at either end that spexd gives no weight
-CONFIG = {  # rvspecfit's own, but for the range of velocities, which is spexd's, and the library
-    "template_lib": "in memory", "min_vel": -1000, "max_vel": 1000, "min_vel_step": 0.2, "vel_step0": 5,
-    "min_vsini": 0.1, "max_vsini": 500, "second_minimizer": 1,
-}  # fmt: skip
-OPTIONS = {"npoly": 7}
 # Seconds on one thread that --check allows `spex bench` at best: of a frame, of a star, of a frame.
 LIMITS = {"sky": 0.5, "velocity": 0.02, "lines": 0.5}
 MIN_RATIO = 20  # of the processor's time of rvspecfit to that of spexd
 MAX_APART = 0.1  # median difference of their velocities, in errors
 
 
-def write_library(path):
-    """45 made-up stars, as many as a small library has, on 10 km/s samples from 5500 to 7800 Angstrom."""
-    step = 10 / 299792.458
-    log_wave = np.arange(np.log(5500), np.log(7800), step)
-    random = np.random.default_rng(5)
-    centres, depths = random.uniform(log_wave[0], log_wave[-1], 120), random.uniform(0.05, 0.5, 120)
-    nodes = list(itertools.product(np.linspace(4000, 7000, 5), (2.0, 3.5, 5.0), (-2.0, -1.0, 0.0)))
-    flux = np.ones((len(nodes), len(log_wave)), np.float32)
-    for k, (teff, logg, feh) in enumerate(nodes):
-        flux[k] *= np.exp(-0.8 * (log_wave - log_wave[0]) * (teff / 4000 - 1))
-        for centre, depth in zip(centres, depths * 10 ** (0.3 * feh) * (4000 / teff) ** 2, strict=True):
-            flux[k] *= 1 - depth * np.exp(-0.5 * ((log_wave - centre) / (step * (2.5 + 0.5 * logg))) ** 2)
-    templates = fits.ImageHDU(flux, name="TEMPLATES")
-    templates.header.update(LOGLAM=1, CRVAL1=log_wave[0] / np.log(10), CDELT1=step / np.log(10), NPAR=3)
-    templates.header.update(PARNAM1="TEFF", PARNAM2="LOGG", PARNAM3="FEH")
-    columns = [fits.Column(name, "D", array=np.array(nodes)[:, k]) for k, name in enumerate(("TEFF", "LOGG", "FEH"))]
-    fits.HDUList([fits.PrimaryHDU(), templates, fits.BinTableHDU.from_columns(columns, name="PARAMS")]).writeto(path)
-
-
-class Same:
-    """rvspecfit's map from parameters to those of its grid: they are the same."""
-
-    def forward(self, values):
-        return np.asarray(values, float)
-
-    inverse = forward
-
-
-class Library:
-    """A library of templates for rvspecfit: the same spectra on the same grid, interpolated by its own classes."""
-
-    def __init__(self, path):
-        with fits.open(path) as hdus:
-            header, flux = hdus["TEMPLATES"].header, hdus["TEMPLATES"].data.astype(float)
-            names = [header[f"PARNAM{k + 1}"] for k in range(header["NPAR"])]
-            values = np.array([hdus["PARAMS"].data[name] for name in names], float)
-        wave = 10 ** (header["CRVAL1"] + header["CDELT1"] * np.arange(flux.shape[1]))
-        flux = np.log(np.maximum(flux / np.median(flux, axis=1)[:, None], 1e-4))
-        nodes = [np.unique(row) for row in values]
-        grid = np.full([len(each) for each in nodes], -1)
-        grid[tuple(np.searchsorted(each, row) for each, row in zip(nodes, values, strict=True))] = np.arange(len(flux))
-        self.names, self.nodes = [name.lower() for name in names], nodes
-        spec_inter.interp_cache.template_lib = CONFIG["template_lib"]
-        spec_inter.interp_cache.interps = {
-            "r": spec_inter.SpecInterpolator(
-                "r", spec_inter.GridInterp(nodes, grid, values, flux, exp=True),
-                spec_inter.GridOutsideCheck(nodes, values, grid), wave, Same(), self.names, log_step=True,
-            )
-        }  # fmt: skip
-
-    def first_guesses(self):
-        """Nodes to begin at: the first and the last but one of each parameter; of the first one the middle, too."""
-        guesses = {name: [float(each[0]), float(each[-2])] for name, each in zip(self.names, self.nodes, strict=True)}
-        guesses[self.names[0]].insert(1, float(self.nodes[0][len(self.nodes[0]) // 2]))
-        return guesses
-
-
-def matrix(resolution):
-    half = resolution.shape[0] // 2
-    bins = resolution.shape[1]
-    return scipy.sparse.dia_matrix((resolution.astype(float), np.arange(half, -half - 1, -1)), (bins, bins)).tocsr()
-
-
 def fit_as_rvspecfit(frame, row, library):
-    """A star's velocity as its users find it: a first guess on few nodes, then the fit of all parameters."""
-    bad = (frame.mask[row] != 0) | ~(frame.ivar[row] > 0)
-    bad[:EDGE] = bad[-EDGE:] = True
-    error = 1 / np.sqrt(np.where(bad, 1, frame.ivar[row]).astype(float))
-    error[bad] = 1e9  # of a size that has no weight: a mask alone is not heeded everywhere
-    flux = np.where(bad, 0, frame.flux[row]).astype(float)
-    resolution = spec_fit.ResolMatrix(matrix(frame.resolution[row]))
-    data = [spec_fit.SpecData("r", frame.wave, flux, error, badmask=bad, resolution=resolution)]
-    coarse, config, options = (utils.freezeDict(each) for each in ({**CONFIG, "vel_step0": 25}, CONFIG, OPTIONS))
-    guess = vel_fit.firstguess(data, options=options, config=coarse, paramsgrid=library.first_guesses())
-    guess.setdefault("vsini", 5.0)
-    return vel_fit.process(data, guess, options=options, config=config)
+    arrays = (frame.flux[row], frame.ivar[row], frame.mask[row], frame.resolution[row])
+    return fit_star([spectrum("r", frame.wave, *arrays)], library)
 
 
 def make_frame(binaries, templates, fibres, folder):
