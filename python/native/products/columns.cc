@@ -1,6 +1,7 @@
 #include "python/native/products/columns.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 
 #include <string>
 
