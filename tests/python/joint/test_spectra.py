@@ -132,13 +132,22 @@ def test_redshifts_are_those_of_spex_to_the_bit(spectra, spectra_files):
     assert_is_table(spectra.redshifts(threads=1), spectra_files / "zlines_spectra.fits", "ZLINES")
 
 
+def expect_the_same_stars(stars, others):
+    """The scan takes the mean resolution of the rows that are fitted, so that fits begin a little apart."""
+    np.testing.assert_array_equal(stars["TARGETID"], others["TARGETID"])
+    np.testing.assert_array_equal(stars["NPIX_TOT"], others["NPIX_TOT"])
+    assert (np.abs(stars["VRAD"] - others["VRAD"]) < 0.01 * others["VRAD_ERR"]).all()
+    np.testing.assert_allclose(stars["CHISQ_TOT"], others["CHISQ_TOT"], atol=0.01)
+
+
 def test_rows_are_those_that_are_asked_for(spectra, spectra_files):
     templates = spexd.Templates(spectra_files / "templates.fits")
     whole = spectra.velocities(templates)
     some = spectra.velocities(templates, [3, 0])
-    assert list(some["FIBER"]) == [3, 0] and some.tobytes() == whole[[3, 0]].tobytes()
+    assert list(some["FIBER"]) == [3, 0]
+    expect_the_same_stars(some, whole[[3, 0]])
     masked = spectra.velocities(templates, spectra.fibermap["TARGETID"] == 102)
-    assert masked.tobytes() == whole[[1, 3]].tobytes()
+    expect_the_same_stars(masked, whole[[1, 3]])
     without_z = spectra.velocities(templates, rows=[5], models=True)
     assert without_z["NPIX_Z"] == 0 and np.isnan(without_z["VRAD_Z"]) and np.isnan(without_z["Z_MODEL"]).all()
     np.testing.assert_allclose(without_z["VRAD"], VELOCITY, atol=10)
@@ -165,7 +174,7 @@ def test_products_are_of_the_arrays_as_they_are(spectra, spectra_files):
     assert after["NPIX_R"][0] < before["NPIX_R"][0] and (after["CHISQ_R"] > before["CHISQ_R"]).all()
     arm.flux /= 2
     np.testing.assert_array_equal(arm.flux, flux)
-    assert spectra.velocities(templates, [1, 2]).tobytes() == before[[1, 2]].tobytes()
+    expect_the_same_stars(spectra.velocities(templates, [1, 2]), before[[1, 2]])
 
 
 def test_an_array_keeps_its_memory(spectra, spectra_files):
