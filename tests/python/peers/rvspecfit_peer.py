@@ -114,15 +114,26 @@ def chebyshev_basis(specdata, npoly, rbf=True):
     return spec_fit.get_poly_basis(specdata.lam, npoly, rbf=False)
 
 
+def chi_square_alone(own, spec, templ, polys, get_coeffs=False, espec=None):
+    _, coeffs = own(spec, templ, polys, get_coeffs=True, espec=espec)
+    value = np.sum(((spec - coeffs @ (polys * templ)) / espec) ** 2)
+    return (value, coeffs) if get_coeffs else value
+
+
 @contextlib.contextmanager
-def chebyshev_continuum():
-    """Continua are Chebyshev polynomials, as in spexd. rvspecfit 0.9.0 ignores its own option for them."""
-    own = spec_fit.get_basis
+def chi_square_with_chebyshev_continuum():
+    """rvspecfit minimises what spexd minimises: chi-square, with Chebyshev polynomials as continua.
+
+    Its own value is -2 ln L, with a determinant that depends on the fluxes of templates, so that its minimum is at other
+    parameters. Version 0.9.0 ignores its own option for Chebyshev polynomials.
+    """
+    own = spec_fit.get_basis, spec_fit.get_chisq0
     spec_fit.get_basis = functools.lru_cache(100)(chebyshev_basis)
+    spec_fit.get_chisq0 = functools.partial(chi_square_alone, own[1])
     try:
         yield
     finally:
-        spec_fit.get_basis = own
+        spec_fit.get_basis, spec_fit.get_chisq0 = own
 
 
 def matrix(resolution):

