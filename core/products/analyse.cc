@@ -203,10 +203,13 @@ int64_t AnalysisBytes(const AnalysisSize& size) {
   constexpr int64_t kPositions = 72;                    // per velocity and bin
   constexpr int64_t kShifted = 4 * 2 * 4;               // per velocity, bin and thread: templates of a task
   constexpr int64_t kProducts = 64 * 11 * 4 * 4;        // per velocity and thread: of a task's spectra
-  constexpr int64_t kFit = 8 * 200, kLibrary = 32;      // per bin and thread; per sample of the templates
+  constexpr int64_t kFit = 8 * 200, kLibrary = 64;      // per bin and thread; per sample of the templates
   bytes += (kWeighted + kFits) * spectra + kPositions * velocities * size.bins;
   bytes += ((kShifted * velocities + kFit) * size.bins + kProducts * velocities) * size.threads;
-  bytes += 8 * size.fibres * velocities * (size.templates + 1) + kLibrary * size.templates * size.samples;
+  constexpr int64_t kScans = 2 * 8, kBest = 2 * 8;  // per target and velocity: of each template, of the best
+  bytes +=
+      kScans * std::min(size.fibres, TargetsAtOnce(size.templates, velocities)) * velocities * size.templates;
+  bytes += kBest * size.fibres * velocities + kLibrary * size.templates * size.samples;
   return bytes;
 }
 

@@ -101,8 +101,6 @@ absl::StatusOr<std::shared_ptr<const BinnedTemplates>> Binned(const TemplateLibr
   return std::shared_ptr<const BinnedTemplates>(kept, &kept->templates);
 }
 
-constexpr int64_t kScanBytes = int64_t{64} << 20;  // of an arm at a time
-
 // Velocities of targets, some at a time.
 class JointVelocities {
  public:
@@ -120,7 +118,8 @@ class JointVelocities {
     SPEXD_RETURN_IF_ERROR(FindRowsThatCount());
     SPEXD_RETURN_IF_ERROR(PrepareTemplates());
     stars_.resize(targets_.size());
-    const auto count = static_cast<int64_t>(targets_.size()), at_once = TargetsAtOnce();
+    const auto count = static_cast<int64_t>(targets_.size()),
+               at_once = TargetsAtOnce(library_.templates(), static_cast<int64_t>(velocities_.size()));
     for (int64_t first = 0; first < count; first += at_once) {
       const int64_t end = std::min(count, first + at_once);
       SPEXD_ASSIGN_OR_RETURN(const ScanOfArms scan, Scan(first, end));
@@ -170,14 +169,6 @@ class JointVelocities {
     }
     if (!with_data.empty()) model_.ranges = RangesOf(library_, with_data, options_.rotation);
     return absl::OkStatus();
-  }
-
-  // A multiple of the spectra that one task of the scan takes, so that others do not change a spectrum's
-  // bits.
-  int64_t TargetsAtOnce() const {
-    constexpr int64_t kMultiple = 64;
-    const int64_t bytes = 8 * library_.templates() * static_cast<int64_t>(velocities_.size());
-    return std::max(kMultiple, kScanBytes / bytes / kMultiple * kMultiple);
   }
 
   absl::StatusOr<ScanOfArms> Scan(int64_t first, int64_t end) const {
@@ -251,6 +242,12 @@ class JointVelocities {
 };
 
 }  // namespace
+
+int64_t TargetsAtOnce(int64_t templates, int64_t velocities) {
+  // A multiple of the spectra that one task of the scan takes, so that tasks are the same for any number.
+  constexpr int64_t kScanBytes = int64_t{64} << 20, kMultiple = 64;
+  return std::max(kMultiple, kScanBytes / (8 * templates * velocities) / kMultiple * kMultiple);
+}
 
 absl::StatusOr<std::vector<StarVelocity>> FitVelocities(absl::Span<const UsableSpectra> arms,
                                                         const std::vector<std::vector<int>>& targets,

@@ -4,6 +4,7 @@
 #define SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_H_
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <stop_token>
 #include <vector>
@@ -77,6 +78,10 @@ inline std::vector<double> ScannedVelocities(const VelocityOptions& options) {
   for (int k = 0; k <= steps; ++k) velocities.push_back(-options.most + k * options.step);
   return velocities;
 }
+
+// Targets whose scans are in memory at a time, on processors: for each arm twice [target, template, velocity]
+// in double precision.
+int64_t TargetsAtOnce(int64_t templates, int64_t velocities);
 
 // Velocities of targets from all their arms and exposures: one star, with a continuum in each arm of each
 // exposure. The arms have the same rows; `targets`: the rows of each. Spectra are flat-fielded, without the
