@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/job_call.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
 #include "proto/trace_report.h"
@@ -18,10 +18,6 @@ static_assert(std::endian::native == std::endian::little, "arrays travel as litt
 
 // Most bins (fibres x wavelengths) that a server may announce: 60 bytes each are set aside for them.
 constexpr uint64_t kMaxFrameBins = uint64_t{1} << 27;
-
-absl::Status Damaged(const std::string& what) {
-  return absl::DataLossError(absl::StrCat("the server's answer is damaged: ", what));
-}
 
 // Copies `bytes` over the elements that start at `offset`; the caller has checked sizes.
 template <typename T, size_t N>
@@ -54,8 +50,9 @@ absl::Status EventAssembler::Add(const v1::ExtractEvent& event) {
       return AddProduct(event.product());
     case v1::ExtractEvent::kSummary:
       return AddSummary(event.summary());
-    case v1::ExtractEvent::EVENT_NOT_SET:
-      break;  // an event of a newer server, not needed by this client
+    case v1::ExtractEvent::kFile:          // only of Analyse
+    case v1::ExtractEvent::EVENT_NOT_SET:  // an event of a newer server
+      break;
   }
   return absl::OkStatus();
 }

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "client/connection/events_ahead.h"
 #include "client/connection/grpc_call.h"
 #include "client/event_assembler.h"
-#include "client/events_ahead.h"
 #include "client/extract_client.h"
 #include "client/psf_list.h"
 #include "client/upload/input_file.h"
