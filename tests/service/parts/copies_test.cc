@@ -70,11 +70,11 @@ class UploadedImage {
   }
   const std::string& bytes() const { return bytes_; }
 
-  // The inputs of the job, received as ExtractCall does it.
+  // The inputs of the job, received as JobCall does it.
   JobInputs Receive(const v1::JobHeader& header) const {
     absl::StatusOr<InputReceiver> receiver = InputReceiver::Make(header, int64_t{1} << 30);
     EXPECT_TRUE(receiver.ok()) << receiver.status();
-    ReceivedRequest request;
+    ReceivedRequest<v1::ExtractRequest> request;
     for (const std::string& message : messages_) {
       std::vector<grpc::Slice> slices;
       for (size_t at = 0; at < message.size(); at += kSlice) {
