@@ -7,7 +7,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "server/admission/string_limits.h"
-#include "server/jobs/job_inputs.h"
+#include "server/inputs/job_inputs.h"
 #include "server/messages/convert.h"
 
 namespace spexd {

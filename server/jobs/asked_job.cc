@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/base/status_macros.h"
+#include "server/inputs/job_claims.h"
 #include "server/jobs/extract_job.h"
-#include "server/jobs/job_claims.h"
 #include "server/messages/convert.h"
 
 namespace spexd {

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "core/frame/job.h"
 #include "server/base/log.h"
-#include "server/jobs/job_inputs.h"
+#include "server/inputs/job_inputs.h"
 #include "server/jobs/job_work.h"
 #include "server/jobs/server_parts.h"
 #include "server/schedule/job_claim.h"

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "server/inputs/job_inputs.h"
 #include "server/jobs/job_bounds.h"
-#include "server/jobs/job_inputs.h"
 #include "server/jobs/job_mailbox.h"
 #include "server/messages/convert.h"
 

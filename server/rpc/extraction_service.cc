@@ -6,10 +6,10 @@
 #include "core/base/build_version.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
+#include "server/calls/end_call.h"
 #include "server/detached/detached_jobs.h"
 #include "server/messages/convert.h"
 #include "server/messages/product_messages.h"
-#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {

@@ -18,7 +18,7 @@
 #include "core/base/digest/crc32c.h"
 #include "core/frame/bundle_spectra.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/jobs/job_inputs.h"
+#include "server/inputs/job_inputs.h"
 #include "server/messages/event_messages.h"
 #include "server/messages/received_request.h"
 #include "tests/support/temp_folder.h"

@@ -1,4 +1,4 @@
-#include "server/jobs/job_claims.h"
+#include "server/inputs/job_claims.h"
 
 #include <bit>
 #include <cstdint>

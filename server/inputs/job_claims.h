@@ -1,6 +1,6 @@
 // What a job's header tells the queue.
-#ifndef SPEXD_SERVER_JOBS_JOB_CLAIMS_H_
-#define SPEXD_SERVER_JOBS_JOB_CLAIMS_H_
+#ifndef SPEXD_SERVER_INPUTS_JOB_CLAIMS_H_
+#define SPEXD_SERVER_INPUTS_JOB_CLAIMS_H_
 
 #include <string>
 
@@ -20,4 +20,4 @@ JobClaim ClaimOf(const v1::JobHeader& header, const Identity& caller, const std:
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_JOBS_JOB_CLAIMS_H_
+#endif  // SPEXD_SERVER_INPUTS_JOB_CLAIMS_H_

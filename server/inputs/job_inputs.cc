@@ -1,4 +1,4 @@
-#include "server/jobs/job_inputs.h"
+#include "server/inputs/job_inputs.h"
 
 #include <algorithm>
 #include <optional>

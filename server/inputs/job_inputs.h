@@ -1,6 +1,6 @@
 // A job's inputs before they are read: names of files, or bytes that were uploaded.
-#ifndef SPEXD_SERVER_JOBS_JOB_INPUTS_H_
-#define SPEXD_SERVER_JOBS_JOB_INPUTS_H_
+#ifndef SPEXD_SERVER_INPUTS_JOB_INPUTS_H_
+#define SPEXD_SERVER_INPUTS_JOB_INPUTS_H_
 
 #include <algorithm>
 #include <compare>
@@ -152,4 +152,4 @@ class InputReceiver {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_JOBS_JOB_INPUTS_H_
+#endif  // SPEXD_SERVER_INPUTS_JOB_INPUTS_H_
