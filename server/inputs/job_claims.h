@@ -6,6 +6,7 @@
 
 #include "server/schedule/job_claim.h"
 #include "server/security/identity.h"
+#include "spexd/v1/analysis.pb.h"
 #include "spexd/v1/extraction.pb.h"
 
 namespace spexd {
@@ -17,6 +18,8 @@ JobClaim ClaimOf(const v1::JobHeader& header);
 // ("ipv4:10.0.0.7:41234"): readers are told apart by identity and address. REQUIRES: ToJobSpec of the header
 // is OK.
 JobClaim ClaimOf(const v1::JobHeader& header, const Identity& caller, const std::string& peer);
+// The same of an analysis. REQUIRES: ToAnalysisSpec of the header is OK.
+JobClaim ClaimOf(const v1::AnalysisHeader& header, const Identity& caller, const std::string& peer);
 
 }  // namespace spexd
 

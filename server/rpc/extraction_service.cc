@@ -36,7 +36,7 @@ v1::DetachedStatus StatusOf(const StoreStats& stats, const ServerOptions& option
 
 JobReactor* ExtractionService::Extract(grpc::CallbackServerContext* context) {
   return JobCall<v1::ExtractRequest>::Begin(
-      parts_, kExtractRpc, context, &ids_,
+      parts_, "spexd.v1.Extraction/Extract", context, &ids_,
       [this](const v1::JobHeader& header, const Asker& asker, const JsonFields& log_fields) {
         return AskExtraction(parts_, header, asker, log_fields);
       });

@@ -12,8 +12,6 @@ namespace spexd {
 
 class DetachedJobs;
 
-inline constexpr char kExtractRpc[] = "spexd.v1.Extraction/Extract";
-
 // Extract's messages come and go as bytes: see JobReactor.
 using ExtractionCallbacks = v1::Extraction::WithRawCallbackMethod_Extract<
     v1::Extraction::WithCallbackMethod_GetCapabilities<v1::Extraction::Service>>;
