@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/attempts.h"
-#include "client/event_assembler.h"
+#include "proto/assembler/event_assembler.h"
 #include "client/events_ahead.h"
 #include "client/job_request.h"
 #include "core/base/status_macros.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "client/connection/grpc_call.h"
-#include "client/event_assembler.h"
+#include "proto/assembler/event_assembler.h"
 #include "client/events_ahead.h"
 #include "client/extract_client.h"
 #include "client/psf_list.h"
