@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/terminal/terminal_text.h"
 #include "core/base/status_macros.h"
+#include "core/fits/hdu/output_file.h"
 #include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
 #include "core/products/analyse.h"
@@ -28,6 +29,10 @@ namespace {
 absl::Status WithFile(const absl::Status& status, const std::string& path) {
   if (status.ok() || absl::StrContains(status.message(), path)) return status;
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
+absl::Status WriteMade(const absl::StatusOr<std::string>& bytes, const std::string& path) {
+  return bytes.ok() ? WriteFileAtomically(path, *bytes) : bytes.status();
 }
 
 // The frame less its own sky.
@@ -160,7 +165,7 @@ class UnitAnalysis {
     const auto accepted = std::count_if(products_.lines->begin(), products_.lines->end(),
                                         [](const LineRedshift& line) { return line.warning == 0; });
     Wrote(unit_.redshifts, absl::StrCat("redshifts of ", result_.fits, " targets, ", accepted, " accepted"),
-          WriteJointLines(spectra_, products_, unit_.redshifts));
+          WriteMade(JointLineFile(spectra_, products_, work_.threads), unit_.redshifts));
   }
 
   void WriteVelocityFiles() {
@@ -170,11 +175,12 @@ class UnitAnalysis {
                                       [](const StarVelocity& star) { return star.flag == 0; });
       Wrote(unit_.velocities,
             absl::StrCat("velocities of ", result_.fits, " targets, ", safe, " without a warning"),
-            WriteJointVelocities(spectra_, products_, work_.templates->names, options_, redrock_,
-                                 unit_.velocities));
+            WriteMade(JointVelocityFile(spectra_, products_, work_.templates->names, options_, redrock_,
+                                        work_.threads),
+                      unit_.velocities));
     }
     if (unit_.models.empty()) return;
-    const absl::Status status = WriteJointModels(spectra_, products_, unit_.models);
+    const absl::Status status = WriteMade(JointModelFile(spectra_, products_, work_.threads), unit_.models);
     // A line of its own only where there is no table beside it.
     if (unit_.velocities.empty()) {
       Wrote(unit_.models, absl::StrCat("models of ", result_.fits, " targets"), status);
