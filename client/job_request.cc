@@ -7,6 +7,17 @@
 namespace spexd::client {
 namespace {
 
+absl::Status SetProducts(const JobProducts& products, bool upload, v1::ProductRequest* request) {
+  request->set_sky(products.sky);
+  request->set_lines(products.lines);
+  if (!products.templates.empty())
+    SPEXD_RETURN_IF_ERROR(SetWarmSource(products.templates, upload, request->mutable_templates()));
+  if (products.fiberflat.empty()) return absl::OkStatus();
+  return SetWarmSource(products.fiberflat, upload, request->mutable_fiberflat());
+}
+
+}  // namespace
+
 absl::Status SetSource(const std::string& path, bool upload, v1::InputSource* source) {
   if (!upload) {
     source->set_path(AbsolutePath(path));
@@ -18,23 +29,11 @@ absl::Status SetSource(const std::string& path, bool upload, v1::InputSource* so
   return absl::OkStatus();
 }
 
-// Names the source by its hash, or does what SetSource does.
 absl::Status SetWarmSource(const std::string& name, bool upload, v1::InputSource* source) {
   if (!absl::StartsWith(name, kPsfHashPrefix)) return SetSource(name, upload, source);
   source->set_content_hash(name.substr(sizeof(kPsfHashPrefix) - 1));
   return absl::OkStatus();
 }
-
-absl::Status SetProducts(const JobProducts& products, bool upload, v1::ProductRequest* request) {
-  request->set_sky(products.sky);
-  request->set_lines(products.lines);
-  if (!products.templates.empty())
-    SPEXD_RETURN_IF_ERROR(SetWarmSource(products.templates, upload, request->mutable_templates()));
-  if (products.fiberflat.empty()) return absl::OkStatus();
-  return SetWarmSource(products.fiberflat, upload, request->mutable_fiberflat());
-}
-
-}  // namespace
 
 absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload) {
   SPEXD_RETURN_IF_ERROR(CheckJobOptions(job.spec, !job.trace_reference.empty()));

@@ -2,6 +2,7 @@
 #ifndef SPEXD_CLIENT_JOB_REQUEST_H_
 #define SPEXD_CLIENT_JOB_REQUEST_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -18,14 +19,21 @@ namespace spexd::client {
 // InvalidArgument, NotFound, PermissionDenied as InputFile::Open.
 absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload);
 
-// Sends one file's bytes as messages of type `Request`, which has a chunk and an end. Returns false if the
-// call has ended (the stream tells why), and an error if the file is at fault.
+// Names a file by its absolute path, or says that its bytes follow. Errors as InputFile::Open.
+absl::Status SetSource(const std::string& path, bool upload, v1::InputSource* source);
+// The same for what servers keep warm, which `name` may name by kPsfHashPrefix and its hash.
+absl::Status SetWarmSource(const std::string& name, bool upload, v1::InputSource* source);
+
+// Sends one file's bytes as messages of type `Request`, which has a chunk and an end. `index`: which one of
+// several such inputs it is. Returns false if the call has ended (the stream tells why), and an error if the
+// file is at fault.
 template <typename Request, typename Stream>
-absl::StatusOr<bool> SendFile(const std::string& path, v1::Input input, Stream* stream) {
+absl::StatusOr<bool> SendFile(const std::string& path, v1::Input input, Stream* stream, uint32_t index = 0) {
   SPEXD_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
   Request request;
   v1::InputChunk* const chunk = request.mutable_chunk();
   chunk->set_input(input);
+  chunk->set_index(index);
   for (uint64_t offset = 0;; offset += chunk->payload().size()) {
     SPEXD_RETURN_IF_ERROR(file.Read(chunk->mutable_payload()));
     if (chunk->payload().empty()) break;
@@ -33,6 +41,7 @@ absl::StatusOr<bool> SendFile(const std::string& path, v1::Input input, Stream* 
     if (!stream->Write(request)) return false;
   }
   request.mutable_end()->set_input(input);
+  request.mutable_end()->set_index(index);
   request.mutable_end()->set_crc32c(file.crc32c());
   return stream->Write(request);
 }

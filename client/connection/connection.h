@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "spexd/v1/analysis.pb.h"
 #include "spexd/v1/extraction.pb.h"
 #include "spexd/v1/jobs.pb.h"
 #include "spexd/v1/registry.pb.h"
@@ -28,16 +29,24 @@ struct CallResult {
   std::optional<std::chrono::milliseconds> retry_delay;
 };
 
-// One Extract call. Write and Read belong to one thread; Cancel may come from any.
-class ExtractStream {
+// The events of a call that runs a job. Read belongs to one thread; Cancel may come from any.
+class EventStream {
  public:
-  virtual ~ExtractStream() = default;
-  virtual bool Write(const v1::ExtractRequest& request) = 0;  // false: the call has ended; see Finish
-  virtual bool WritesDone() = 0;
+  virtual ~EventStream() = default;
   virtual bool Read(v1::ExtractEvent* event) = 0;  // false: no more events
   virtual CallResult Finish() = 0;                 // once, after Read returned false or Cancel
   virtual void Cancel() = 0;
 };
+
+// One call of Extract or Analyse, by its requests. Write belongs to the thread of Read.
+template <typename Request>
+class JobStream : public EventStream {
+ public:
+  virtual bool Write(const Request& request) = 0;  // false: the call has ended; see Finish
+  virtual bool WritesDone() = 0;
+};
+using ExtractStream = JobStream<v1::ExtractRequest>;
+using AnalyseStream = JobStream<v1::AnalyseRequest>;
 
 // One Submit call. Write belongs to one thread; Cancel may come from any.
 class SubmitStream {
@@ -72,6 +81,7 @@ class Connection {
   // NOT_SERVING or gives no answer by the deadline. Cancelled after a stop, as all calls that take one.
   virtual absl::Status CheckServing(Deadline deadline, const std::stop_token& stop) = 0;
   virtual std::unique_ptr<ExtractStream> Extract(Deadline deadline) = 0;
+  virtual std::unique_ptr<AnalyseStream> Analyse(Deadline deadline) = 0;
   virtual absl::StatusOr<v1::Capabilities> GetCapabilities(Deadline deadline) = 0;
   // PSFs, and what else servers keep warm. `pieces` is used only for an upload; otherwise it may be empty.
   virtual absl::StatusOr<v1::PsfInfo> LoadPsf(const v1::LoadPsfHeader& header, const PieceSource& pieces,

@@ -13,6 +13,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/mutex.h"
 #include "core/base/trace_context.h"
+#include "spexd/v1/analysis.grpc.pb.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 #include "spexd/v1/registry.grpc.pb.h"
@@ -46,18 +47,21 @@ class GrpcStream : public Base {
   bool finished_ = false;
 };
 
-class GrpcExtractStream
-    : public GrpcStream<ExtractStream, grpc::ClientReaderWriter<v1::ExtractRequest, v1::ExtractEvent>> {
+template <typename Request>
+class GrpcJobStream
+    : public GrpcStream<JobStream<Request>, grpc::ClientReaderWriter<Request, v1::ExtractEvent>> {
  public:
-  GrpcExtractStream(v1::Extraction::Stub* stub, const std::string& address, const CallMetadata& metadata,
-                    const Connection::Deadline& deadline)
-      : GrpcStream(address, metadata, deadline) {
-    stream_ = stub->Extract(call_.context());
+  // `begin`: the stub's call of that name.
+  template <typename Begin>
+  GrpcJobStream(const Begin& begin, const std::string& address, const CallMetadata& metadata,
+                const Connection::Deadline& deadline)
+      : GrpcJobStream::GrpcStream(address, metadata, deadline) {
+    this->stream_ = begin(this->call_.context());
   }
-  bool Write(const v1::ExtractRequest& request) override { return stream_->Write(request); }
-  bool WritesDone() override { return stream_->WritesDone(); }
-  bool Read(v1::ExtractEvent* event) override { return stream_->Read(event); }
-  CallResult Finish() override { return End(); }
+  bool Write(const Request& request) override { return this->stream_->Write(request); }
+  bool WritesDone() override { return this->stream_->WritesDone(); }
+  bool Read(v1::ExtractEvent* event) override { return this->stream_->Read(event); }
+  CallResult Finish() override { return this->End(); }
 };
 
 class GrpcSubmitStream : public GrpcStream<SubmitStream, grpc::ClientWriter<v1::SubmitRequest>> {
@@ -115,11 +119,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Endpoint& server,
 struct Services {
   explicit Services(std::shared_ptr<grpc::Channel> to_server)
       : channel(std::move(to_server)),
+        analysis(v1::Analysis::NewStub(channel)),
         extraction(v1::Extraction::NewStub(channel)),
         registry(v1::PsfRegistry::NewStub(channel)),
         jobs(v1::Jobs::NewStub(channel)) {}
 
   const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<v1::Analysis::Stub> analysis;
   const std::unique_ptr<v1::Extraction::Stub> extraction;
   const std::unique_ptr<v1::PsfRegistry::Stub> registry;
   const std::unique_ptr<v1::Jobs::Stub> jobs;
@@ -151,7 +157,13 @@ class GrpcConnection : public Connection {
   }
 
   std::unique_ptr<ExtractStream> Extract(Deadline deadline) override {
-    return std::make_unique<GrpcExtractStream>(Now()->extraction.get(), address_, metadata_, deadline);
+    const auto begin = [this](grpc::ClientContext* context) { return Now()->extraction->Extract(context); };
+    return std::make_unique<GrpcJobStream<v1::ExtractRequest>>(begin, address_, metadata_, deadline);
+  }
+
+  std::unique_ptr<AnalyseStream> Analyse(Deadline deadline) override {
+    const auto begin = [this](grpc::ClientContext* context) { return Now()->analysis->Analyse(context); };
+    return std::make_unique<GrpcJobStream<v1::AnalyseRequest>>(begin, address_, metadata_, deadline);
   }
 
   absl::StatusOr<v1::Capabilities> GetCapabilities(Deadline deadline) override {

@@ -6,15 +6,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "client/connection/events_ahead.h"
 #include "client/connection/grpc_call.h"
-#include "proto/assembler/event_assembler.h"
-#include "client/events_ahead.h"
 #include "client/extract_client.h"
 #include "client/psf_list.h"
 #include "client/upload/input_file.h"
 #include "client/upload/psf_upload.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/digest/sha256.h"
+#include "proto/assembler/event_assembler.h"
 #include "proto/trace_report.h"
 #include "tests/client/support/fake_connection.h"
 #include "tests/support/matchers.h"

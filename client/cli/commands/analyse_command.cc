@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,16 +16,18 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/flags/analysis_flags.h"
+#include "client/cli/flags/job_flags.h"
 #include "client/cli/flags/joint_flags.h"
 #include "client/cli/flags/where_flags.h"
 #include "client/cli/joint/analysis_units.h"
 #include "client/cli/joint/camera_fiberflats.h"
 #include "client/cli/joint/joint_work.h"
+#include "client/cli/joint/remote_work.h"
 #include "client/cli/joint/status_file.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
+#include "client/cli/terminal/interrupt.h"
 #include "client/cli/terminal/terminal_text.h"
-#include "core/base/machine/cpus.h"
 #include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
@@ -40,8 +43,11 @@ struct AnalyseOptions {
   std::vector<std::string> files, fiberflats;
   AnalysisFlags products;  // its fiberflat is that of a single frame
   JointFlags joint;
+  JobFlags job;  // upload and priority
   WhereFlags where;
   bool quiet = false;
+
+  bool on_server() const { return !where.server.address.empty(); }
 };
 
 bool AreAllThere(const std::vector<std::string>& paths) {
@@ -61,25 +67,34 @@ class JointCommand {
   // fails with its own error.
   absl::StatusOr<int> Run() {
     SPEXD_RETURN_IF_ERROR(CheckJointFlags(options_.joint, options_.products));
-    const int threads = options_.where.threads > 0 ? options_.where.threads : AvailableCpus();
-    UnitList list = ListUnits(files_, threads);
+    std::optional<InterruptGuard> interrupt;
+    if (options_.on_server()) interrupt.emplace(stop_);
+    UnitList list = ListUnits(files_, FileThreads(options_.where));
     if (!in_folder()) {
       SPEXD_RETURN_IF_ERROR(CheckIsOne(list));
     }
     NameOutputs(options_.joint, options_.products, &list.units);
     SPEXD_RETURN_IF_ERROR(CheckStatusFile(list.units));
     SPEXD_RETURN_IF_ERROR(CheckUnitOutputs(list.units, FilesRead()));
-    SPEXD_ASSIGN_OR_RETURN(JointWork work,
-                           PrepareJointWork(options_.joint, options_.products, options_.fiberflats));
-    work.threads = threads;
-    work.quiet = options_.quiet;
-    SPEXD_RETURN_IF_ERROR(ChooseDevice(&work));
+    if (options_.on_server()) {
+      SPEXD_ASSIGN_OR_RETURN(remote_work_,
+                             RemoteWork::Prepare(options_.where.server, options_.job, options_.joint,
+                                                 options_.products, options_.fiberflats));
+    } else {
+      SPEXD_ASSIGN_OR_RETURN(work_, PrepareJointWork(options_.joint, options_.products, options_.fiberflats));
+      work_.threads = FileThreads(options_.where);
+      work_.quiet = options_.quiet;
+      SPEXD_RETURN_IF_ERROR(ChooseDevice());
+    }
     SPEXD_RETURN_IF_ERROR(status_file_.Begin());
     for (const auto& [path, status] : list.unreadable) {
       Failed(status);
       SPEXD_RETURN_IF_ERROR(status_file_.Add({path}, FileStatus::kFailure, 0, 0));
     }
-    for (const AnalysisUnit& unit : list.units) SPEXD_RETURN_IF_ERROR(Do(unit, work));
+    for (const AnalysisUnit& unit : list.units) {
+      SPEXD_RETURN_IF_ERROR(Do(unit));
+      if (stop_.stop_requested()) return kInterrupted;
+    }
     return code_;
   }
 
@@ -87,17 +102,17 @@ class JointCommand {
   bool in_folder() const { return !options_.joint.output_dir.empty(); }
 
   // Velocities alone are worth waking a device up for, and redshifts are made by processors.
-  absl::Status ChooseDevice(JointWork* work) {
+  absl::Status ChooseDevice() {
     SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options_.where));
     SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
-    if (where.device == "cpu" || !work->templates.has_value()) return absl::OkStatus();
+    if (where.device == "cpu" || !work_.templates.has_value()) return absl::OkStatus();
     HideOtherDevices(where);
     SPEXD_ASSIGN_OR_RETURN(analyser_, ChooseAnalyser(where));
     const std::string note = NoteOnCpu("products are made by processors", analyser_.note,
                                        TellsWhyCpu(/*verbose=*/false, options_.quiet));
     if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
-    work->analyser = analyser_.analyser.get();
-    work->fall_back = where.device == "auto" && where.devices.empty();
+    work_.analyser = analyser_.analyser.get();
+    work_.fall_back = where.device == "auto" && where.devices.empty();
     return absl::OkStatus();
   }
 
@@ -135,7 +150,12 @@ class JointCommand {
     return absl::OkStatus();
   }
 
-  absl::Status Do(const AnalysisUnit& unit, const JointWork& work) {
+  UnitResult Analyse(const AnalysisUnit& unit) {
+    return remote_work_ != nullptr ? remote_work_->Analyse(unit, options_.quiet, stop_.get_token())
+                                   : AnalyseUnit(unit, work_);
+  }
+
+  absl::Status Do(const AnalysisUnit& unit) {
     if (options_.joint.skip_existing && AreAllThere(unit.outputs())) {
       if (!options_.quiet) {
         std::printf("%s: is there already\n", ForTerminal(unit.outputs().front()).c_str());
@@ -145,7 +165,7 @@ class JointCommand {
     const auto begin = std::chrono::steady_clock::now();
     // Memory that a file has not got is an error of that file.
     absl::StatusOr<UnitResult> result =
-        CatchExceptions([&]() -> absl::StatusOr<UnitResult> { return AnalyseUnit(unit, work); });
+        CatchExceptions([&]() -> absl::StatusOr<UnitResult> { return Analyse(unit); });
     if (!result.ok()) {
       const std::string what = absl::StrCat(unit.files[0], ": ", result.status().message());
       result = UnitResult{.fits = 0, .errors = {absl::Status(result.status().code(), what)}};
@@ -157,13 +177,17 @@ class JointCommand {
   }
 
   void Failed(const absl::Status& status) {
-    const int own = Fail(status);
+    int own = Fail(status);
+    if (own == kInterrupted) own = kServer;  // cancelled, but not by this side
     code_ = std::max<int>(code_, in_folder() ? kDifferent : own);
   }
 
   const AnalyseOptions& options_;
   const std::vector<std::string>& files_;
   const StatusFile status_file_;
+  std::stop_source stop_;                    // of the work on a server
+  std::unique_ptr<RemoteWork> remote_work_;  // null: in this process
+  JointWork work_;
   ChosenAnalyser analyser_;
   int code_ = kOk;
 };
@@ -206,6 +230,13 @@ absl::StatusOr<int> AnalyseOneFile(const AnalyseOptions& options, const std::vec
     }
     return JointCommand(options, files).Run();
   }
+  if (options.on_server()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        files[0],
+        ": the products of a single frame are made where it is extracted (spex extract --server "
+        "with --sky, --sframe, --velocity-out or --lines-out), or here (--server \"\"); a server makes "
+        "those of joint fits (--output-dir)"));
+  }
   if (products.sky.empty() && products.sframe.empty() && !HasSky(*frame, files[0]))
     products.sky_subtracted = true;
   SPEXD_ASSIGN_OR_RETURN(products.fiberflat, FiberflatFor(*frame, files[0], options.fiberflats));
@@ -217,7 +248,10 @@ absl::StatusOr<int> RunAnalyse(const AnalyseOptions& options) {
   // Before all else: such a flag may have taken the name of a file for its value.
   if (!options.joint.refused.empty()) return absl::InvalidArgumentError(options.joint.refused.front());
   SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesToAnalyse(options.files, options.joint));
-  if (files.size() == 1 && AsksForOneFrame(options.joint)) return AnalyseOneFile(options, files);
+  SPEXD_RETURN_IF_ERROR(CheckJobNames(files, options.on_server()));
+  ReportIdleFlags(options.job, options.where, options.quiet);
+  if (files.size() == 1 && !NamesJob(files[0]) && AsksForOneFrame(options.joint))
+    return AnalyseOneFile(options, files);
   if (!options.products.sky.empty() || !options.products.sframe.empty()) {
     return absl::InvalidArgumentError(
         "--sky and --sframe: are made of a single frame; give it alone, without the flags of joint fits");
@@ -234,7 +268,7 @@ void AddAnalyse(CLI::App* app, Action* action) {
       "analyse", "Sky, velocities of stars and redshifts of emission lines of frames and files of spectra");
   command->add_option("files", o.files,
                       "A frame, or files of spectra and the frames of exposures' cameras, of spex or of the "
-                      "pipeline");
+                      "pipeline; with --server also job:ID of the detached jobs of one exposure");
   AddProductFiles(command, &o.products);
   command
       ->add_option("--fiberflat", o.fiberflats,
@@ -243,12 +277,15 @@ void AddAnalyse(CLI::App* app, Action* action) {
       ->take_all()
       ->allow_extra_args(false)
       ->group("Products");
-  command->add_option("--velocity", o.products.templates, "Templates of stars to fit velocities with")
+  command
+      ->add_option("--velocity", o.products.templates,
+                   "Templates of stars to fit velocities with; on a server also sha256:HASH of loaded ones")
       ->group("Products");
   command->add_flag("--sky-subtracted", o.products.sky_subtracted, "The frames have no sky in them any more")
       ->group("Products");
   AddJointFlags(command, &o.joint);
-  AddDeviceFlags(command, "Threads; 0: as many as there are processors", &o.where);
+  AddWhereFlags(command, &o.where);
+  AddServerJobFlags(command, "Where", &o.job);
   command->add_option("--nthreads", o.where.threads, "As --threads")
       ->check(CLI::Range(0, 1024))
       ->group("Where");

@@ -161,11 +161,15 @@ void AddInputFlags(CLI::App* command, JobFlags* flags) {
       ->group("Files");
 }
 
+void AddServerJobFlags(CLI::App* command, const std::string& where, JobFlags* flags) {
+  command->add_flag("--upload", flags->upload, "Send the files' bytes instead of their paths")->group(where);
+  AddOptionFlags(command, where, IsForServer, &flags->spec);
+}
+
 void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags) {
   AddExtractionFlags(command, flags);
   AddCompatibilityFlags(command, flags);
-  command->add_flag("--upload", flags->upload, "Send the files' bytes instead of their paths")->group(where);
-  AddOptionFlags(command, where, IsForServer, &flags->spec);
+  AddServerJobFlags(command, where, flags);
   command->add_option("--timeout", flags->timeout, "Give up after so many seconds")
       ->check(RealRange(0.001, 1e7))
       ->group(where);

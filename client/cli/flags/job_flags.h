@@ -32,8 +32,11 @@ void AddExtractionFlags(CLI::App* command, JobFlags* flags);
 // trace shifts themselves.
 void AddTraceFlags(CLI::App* command, JobFlags* flags);
 
-// Adds those of an extraction, the group Compatibility, and --upload, --priority and --timeout in the group
-// `where`.
+// Adds --upload and --priority, which only servers heed, in the group `where`.
+void AddServerJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
+
+// Adds those of an extraction, the group Compatibility, those that only servers heed, and --timeout in the
+// group `where`.
 void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags);
 
 // Those given that only steered how the pipeline's extractors work: their patches and ranks. `on_server`: the

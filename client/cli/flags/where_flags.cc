@@ -15,8 +15,13 @@
 
 namespace spexd::cli {
 
-void AddDeviceFlags(CLI::App* command, const std::string& threads, WhereFlags* flags) {
+void AddWhereFlags(CLI::App* command, WhereFlags* flags) {
   WhereFlags& f = *flags;
+  AddServerFlags(
+      command,
+      "Run on this spexd: host:port, unix:/path, dns:///name:port for all addresses of a name, or several, "
+      "separated by commas: the first that takes the job; default: in this process",
+      "Where", &f.server);
   CLI::Option* device = command
                             ->add_option("--device", f.device,
                                          "cpu, cuda or auto; auto: CUDA, or the CPU if CUDA is not available")
@@ -31,21 +36,12 @@ void AddDeviceFlags(CLI::App* command, const std::string& threads, WhereFlags* f
       ->excludes(no_gpu)
       ->excludes(device)
       ->group("Where");
-  command->add_option("--threads", f.threads, threads)
+  command
+      ->add_option("--threads", f.threads,
+                   "Threads of the CPU engine, of products, of reading and of writing; 0: one per processor")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024))
       ->group("Where");
-}
-
-void AddWhereFlags(CLI::App* command, WhereFlags* flags) {
-  WhereFlags& f = *flags;
-  AddServerFlags(
-      command,
-      "Run on this spexd: host:port, unix:/path, dns:///name:port for all addresses of a name, or several, "
-      "separated by commas: the first that takes the job; default: in this process",
-      "Where", &f.server);
-  AddDeviceFlags(command, "Threads of the CPU engine, of reading and of writing; 0: one per processor",
-                 flags);
 }
 
 CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in_flight) {

@@ -1,4 +1,5 @@
-// The flags that say where frames are extracted: in this process, on which device, or on servers.
+// The flags that say where frames are extracted and analysed: in this process, on which device, or on
+// servers.
 #ifndef SPEXD_CLIENT_CLI_FLAGS_WHERE_FLAGS_H_
 #define SPEXD_CLIENT_CLI_FLAGS_WHERE_FLAGS_H_
 
@@ -25,8 +26,6 @@ struct WhereFlags {
 
 // Adds the flags of servers and devices, in the group Where.
 void AddWhereFlags(CLI::App* command, WhereFlags* flags);
-// Adds those of devices alone. `threads`: help of --threads.
-void AddDeviceFlags(CLI::App* command, const std::string& threads, WhereFlags* flags);
 // Adds --in-flight, whose help begins with `help`, to the same group. 0: by where the frames are extracted.
 CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in_flight);
 

@@ -1,17 +1,23 @@
 #include "client/cli/joint/analysis_units.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/analysis/analysis_job.h"
+#include "client/cli/terminal/terminal_text.h"
 #include "core/base/status_macros.h"
+#include "core/base/text.h"
 #include "core/fits/hdu/cards.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/products/joint/exposure_spectra.h"
+#include "core/products/joint/redrock_table.h"
 
 namespace spexd::cli {
 namespace {
@@ -38,6 +44,8 @@ std::string CanonicalPath(const std::string& path) {
   return error ? path : canonical.string();
 }
 
+std::string IdOf(const std::string& job) { return job.substr(sizeof(client::kJobPrefix) - 1); }
+
 // A failure shows as a file that cannot be made.
 void MakeFolderOf(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -55,11 +63,39 @@ std::vector<std::string> AnalysisUnit::outputs() const {
   return paths;
 }
 
+bool NamesJob(const std::string& file) { return absl::StartsWith(file, client::kJobPrefix); }
+
+absl::Status CheckJobNames(const std::vector<std::string>& files, bool on_server) {
+  for (const std::string& file : files) {
+    if (!NamesJob(file)) continue;
+    const std::string id = IdOf(file);
+    // It becomes the name of a file.
+    const bool good = !id.empty() && std::all_of(id.begin(), id.end(), [](char letter) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '_';
+    });
+    if (!good) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(ForMessage(file), ": is no id of a job; spex submit prints it, spex jobs lists all"));
+    }
+    if (!on_server) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file, ": detached jobs are on servers; give --server, or a file"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 UnitList ListUnits(const std::vector<std::string>& files, int threads) {
   UnitList list;
   std::map<std::string, size_t> unit_of;                                 // by exposure
   std::vector<std::vector<std::pair<std::string, std::string>>> frames;  // cameras and files of each unit
+  AnalysisUnit jobs;
+  jobs.kind = SpectraKind::kFrame;
   for (const std::string& path : files) {
+    if (NamesJob(path)) {
+      jobs.files.push_back(path);
+      continue;
+    }
     const absl::StatusOr<FileContent> content = ContentOf(path, threads);
     if (!content.ok()) {
       list.unreadable.emplace_back(path, content.status());
@@ -79,6 +115,7 @@ UnitList ListUnits(const std::vector<std::string>& files, int threads) {
     std::sort(frames[k].begin(), frames[k].end());
     for (const auto& [camera, path] : frames[k]) list.units[k].files.push_back(path);
   }
+  if (!jobs.files.empty()) list.units.push_back(std::move(jobs));
   return list;
 }
 
@@ -90,7 +127,9 @@ void NameOutputs(const JointFlags& flags, const AnalysisFlags& products, std::ve
       unit.redshifts = products.lines;
       continue;
     }
-    const std::string file = std::filesystem::path(unit.files[0]).filename().string();
+    const std::string& first = unit.files[0];
+    const std::string file = NamesJob(first) ? absl::StrCat(IdOf(first), ".fits")
+                                             : std::filesystem::path(first).filename().string();
     const auto in_folder = [&](const std::string& prefix) {
       const std::string name = absl::StrCat(prefix, "_", absl::StripSuffix(file, ".gz"));
       return (std::filesystem::path(flags.output_dir) / name).string();
@@ -125,6 +164,18 @@ absl::Status CheckUnitOutputs(const std::vector<AnalysisUnit>& units, const std:
     }
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RedrockFileOf(const AnalysisUnit& unit, const JointFlags& flags, bool quiet) {
+  if (!flags.select_by_redrock && !flags.include_redrock) return std::string();
+  const std::string path = unit.kind == SpectraKind::kTargets ? RedrockPathOf(unit.files[0]) : "";
+  if (!path.empty()) return path;
+  const std::string lack = absl::StrCat(unit.files[0], ": there is no file redrock-* or zbest-* beside it");
+  if (flags.select_by_redrock) {
+    return absl::InvalidArgumentError(absl::StrCat(lack, "; leave out --zbest-select"));
+  }
+  if (!quiet) std::fprintf(stderr, "spex: %s: no columns RR_*\n", ForTerminal(lack).c_str());
+  return std::string();
 }
 
 }  // namespace spexd::cli

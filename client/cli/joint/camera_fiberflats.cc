@@ -34,9 +34,9 @@ absl::StatusOr<CameraFiberflats> CameraFiberflats::Load(const std::vector<std::s
   return all;
 }
 
-absl::StatusOr<const Fiberflat*> CameraFiberflats::Of(const Frame& frame) const {
+absl::StatusOr<const Fiberflat*> CameraFiberflats::Of(const std::vector<std::string>& image_cards) const {
   if (fiberflats_.empty()) return nullptr;
-  const std::string camera = FindString(frame.origin.image_cards, "CAMERA").value_or("");
+  const std::string camera = FindString(image_cards, "CAMERA").value_or("");
   for (const Fiberflat& fiberflat : fiberflats_) {
     if (fiberflat.camera.empty() || absl::EqualsIgnoreCase(fiberflat.camera, camera)) return &fiberflat;
   }

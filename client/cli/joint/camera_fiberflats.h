@@ -21,7 +21,9 @@ class CameraFiberflats {
   const Fiberflat* any() const { return fiberflats_.empty() ? nullptr : &fiberflats_.front(); }
   // The one of the frame's camera, or the only one, where it states no camera; null if there are none.
   // InvalidArgument if there are those of other cameras alone. Valid as long as this.
-  absl::StatusOr<const Fiberflat*> Of(const Frame& frame) const;
+  absl::StatusOr<const Fiberflat*> Of(const Frame& frame) const { return Of(frame.origin.image_cards); }
+  // The same for a frame whose header has these cards.
+  absl::StatusOr<const Fiberflat*> Of(const std::vector<std::string>& image_cards) const;
 
  private:
   std::vector<Fiberflat> fiberflats_;

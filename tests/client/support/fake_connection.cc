@@ -12,12 +12,15 @@ namespace {
 
 constexpr int kRows = 3, kColumns = 6;
 
-class FakeStream : public client::ExtractStream {
+template <typename Request>
+class FakeStream : public client::JobStream<Request> {
  public:
-  FakeStream(Script script, std::vector<v1::ExtractRequest>* requests)
-      : script_(std::move(script)), requests_(requests) {}
+  FakeStream(Script script, std::vector<Request>* requests)
+      : script_(std::move(script)), requests_(requests) {
+    requests_->clear();
+  }
 
-  bool Write(const v1::ExtractRequest& request) override {
+  bool Write(const Request& request) override {
     requests_->push_back(request);
     return !cancelled_;
   }
@@ -35,7 +38,7 @@ class FakeStream : public client::ExtractStream {
 
  private:
   const Script script_;
-  std::vector<v1::ExtractRequest>* requests_;
+  std::vector<Request>* requests_;
   size_t next_ = 0;
   std::atomic<bool> cancelled_ = false;  // Cancel comes from another thread
 };
@@ -47,12 +50,17 @@ std::string Bytes(const std::vector<T>& values) {
 
 }  // namespace
 
+Script FakeConnection::NextScript() {
+  const size_t call = calls++;
+  return call < scripts_.size() ? scripts_[call] : Script{{}, {absl::UnavailableError("no script"), {}}};
+}
+
 std::unique_ptr<client::ExtractStream> FakeConnection::Extract(Deadline deadline) {
-  requests.clear();
-  Script script{{}, {absl::UnavailableError("no script"), {}}};
-  if (calls < scripts_.size()) script = scripts_[calls];
-  ++calls;
-  return std::make_unique<FakeStream>(script, &requests);
+  return std::make_unique<FakeStream<v1::ExtractRequest>>(NextScript(), &requests);
+}
+
+std::unique_ptr<client::AnalyseStream> FakeConnection::Analyse(Deadline deadline) {
+  return std::make_unique<FakeStream<v1::AnalyseRequest>>(NextScript(), &analyses);
 }
 
 absl::StatusOr<v1::Capabilities> FakeConnection::GetCapabilities(Deadline deadline) {

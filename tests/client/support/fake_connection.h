@@ -1,4 +1,4 @@
-// A server made of scripts, which say how each Extract call is answered.
+// A server made of scripts, which say how each call of Extract or Analyse is answered.
 #ifndef SPEXD_TESTS_CLIENT_SUPPORT_FAKE_CONNECTION_H_
 #define SPEXD_TESTS_CLIENT_SUPPORT_FAKE_CONNECTION_H_
 
@@ -31,6 +31,7 @@ class FakeConnection : public client::Connection {
   const std::string& address() const override { return name; }
   absl::Status CheckServing(Deadline deadline, const std::stop_token& stop) override { return health; }
   std::unique_ptr<client::ExtractStream> Extract(Deadline deadline) override;
+  std::unique_ptr<client::AnalyseStream> Analyse(Deadline deadline) override;
   absl::StatusOr<v1::Capabilities> GetCapabilities(Deadline deadline) override;
   absl::StatusOr<v1::PsfInfo> LoadPsf(const v1::LoadPsfHeader& header, const PieceSource& pieces,
                                       Deadline deadline) override;
@@ -61,11 +62,13 @@ class FakeConnection : public client::Connection {
   std::string name = "fake:1";
   absl::Status health;  // what CheckServing returns
   size_t calls = 0;
-  std::vector<v1::ExtractRequest> requests;  // requests of the last call
+  std::vector<v1::ExtractRequest> requests;  // requests of the last call, if it was of Extract, or
+  std::vector<v1::AnalyseRequest> analyses;  // of Analyse
   std::string psf_bytes;                     // bytes that LoadPsf was given
   int psfs = 0;                              // warm ones, listed in pages of two
 
  private:
+  Script NextScript();
   static absl::Status KeepsNoJobs() { return absl::FailedPreconditionError("the fake keeps no jobs"); }
 
   std::vector<Script> scripts_;

@@ -1,7 +1,7 @@
-// The events of an Extract call, read by a thread of their own: the next ones come from the socket while this
-// side is busy with earlier ones.
-#ifndef SPEXD_CLIENT_EVENTS_AHEAD_H_
-#define SPEXD_CLIENT_EVENTS_AHEAD_H_
+// The events of a call that runs a job, read by a thread of their own: the next ones come from the socket
+// while this side is busy with earlier ones.
+#ifndef SPEXD_CLIENT_CONNECTION_EVENTS_AHEAD_H_
+#define SPEXD_CLIENT_CONNECTION_EVENTS_AHEAD_H_
 
 #include <cstddef>
 #include <deque>
@@ -17,7 +17,7 @@ namespace spexd::client {
 class EventsAhead {
  public:
   // Nobody else reads the stream meanwhile. Throws std::system_error if no thread can be started.
-  explicit EventsAhead(ExtractStream* stream) : stream_(stream), thread_([this] { ReadAll(); }) {}
+  explicit EventsAhead(EventStream* stream) : stream_(stream), thread_([this] { ReadAll(); }) {}
   // Cancels the call unless it has ended.
   ~EventsAhead() {
     MutexLock lock(&mutex_);
@@ -58,7 +58,7 @@ class EventsAhead {
     changed_.NotifyAll();
   }
 
-  ExtractStream* const stream_;
+  EventStream* const stream_;
   std::exception_ptr error_;  // set before ended_
   Mutex mutex_;
   CondVar changed_;
@@ -70,4 +70,4 @@ class EventsAhead {
 
 }  // namespace spexd::client
 
-#endif  // SPEXD_CLIENT_EVENTS_AHEAD_H_
+#endif  // SPEXD_CLIENT_CONNECTION_EVENTS_AHEAD_H_

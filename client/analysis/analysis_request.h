@@ -1,0 +1,22 @@
+// An analysis as it goes to a server: its header, and the bytes of its files.
+#ifndef SPEXD_CLIENT_ANALYSIS_ANALYSIS_REQUEST_H_
+#define SPEXD_CLIENT_ANALYSIS_ANALYSIS_REQUEST_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/analysis/analysis_job.h"
+#include "client/connection/connection.h"
+#include "spexd/v1/analysis.pb.h"
+
+namespace spexd::client {
+
+// The header; upload sizes are read from the files. InvalidArgument names the field that is beyond its
+// limits; otherwise errors as InputFile::Open.
+absl::StatusOr<v1::AnalysisHeader> MakeAnalysisHeader(const AnalysisJob& job, bool upload);
+
+// Sends the header, and the files that it says are uploaded. An error if a file is at fault.
+absl::Status SendAnalysis(const AnalysisJob& job, const v1::AnalysisHeader& header, AnalyseStream* stream);
+
+}  // namespace spexd::client
+
+#endif  // SPEXD_CLIENT_ANALYSIS_ANALYSIS_REQUEST_H_

@@ -1,0 +1,111 @@
+#include "client/cli/joint/remote_work.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/joint/unit_report.h"
+#include "client/cli/terminal/progress.h"
+#include "client/connection/grpc_connection.h"
+#include "core/base/status_macros.h"
+#include "core/fits/hdu/source.h"
+#include "core/fits/readers.h"
+
+namespace spexd::cli {
+namespace {
+
+bool NamesWarm(const std::string& name) { return absl::StartsWith(name, client::kPsfHashPrefix); }
+
+absl::StatusOr<CameraFiberflats> LoadFiberflats(const std::vector<std::string>& paths) {
+  if (paths.size() == 1 && NamesWarm(paths[0])) return CameraFiberflats();
+  for (const std::string& path : paths) {
+    if (!NamesWarm(path)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--fiberflat ", path, ": its camera is not known here; give it alone, or the files of all cameras"));
+  }
+  return CameraFiberflats::Load(paths);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RemoteWork>> RemoteWork::Prepare(const client::ServerAddress& server,
+                                                                const JobFlags& job, const JointFlags& flags,
+                                                                const AnalysisFlags& products,
+                                                                const std::vector<std::string>& fiberflats) {
+  std::unique_ptr<RemoteWork> work(new RemoteWork());
+  work->flags_ = flags;
+  work->fiberflats_ = fiberflats;
+  SPEXD_ASSIGN_OR_RETURN(work->by_camera_, LoadFiberflats(fiberflats));
+  client::AnalysisJob& common = work->common_;
+  common.templates = products.templates;
+  common.sky_subtracted = products.sky_subtracted;
+  SPEXD_ASSIGN_OR_RETURN(common.rows, SelectionOf(flags));
+  common.stars_by_redrock = flags.select_by_redrock;
+  common.per_target = flags.per_target;
+  common.coefficients = flags.coefficients;
+  if (!flags.exclude.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(common.exclude, ExcludedOf(flags, /*of_targets=*/true));
+  }
+  common.arms = flags.arms;
+  common.priority = job.spec.priority;
+  SPEXD_ASSIGN_OR_RETURN(work->directory_, client::OpenDirectory(server));
+  client::RemoteOptions options;
+  options.upload = job.upload;
+  work->analyser_.emplace(work->directory_->source(), options);
+  return work;
+}
+
+absl::StatusOr<std::string> RemoteWork::FiberflatOf(const AnalysisUnit& unit, const std::string& file) const {
+  if (fiberflats_.empty()) return std::string();
+  if (unit.kind == SpectraKind::kTargets) {
+    return absl::InvalidArgumentError(
+        "has spectra of targets, which are flat-fielded; leave out --fiberflat");
+  }
+  if (fiberflats_.size() == 1 && by_camera_.empty()) return fiberflats_[0];
+  if (!NamesJob(file)) {
+    SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(file));
+    SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> cards, ReadFrameCards(source));
+    SPEXD_ASSIGN_OR_RETURN(const Fiberflat* const fiberflat, by_camera_.Of(cards));
+    return fiberflat->name;
+  }
+  if (fiberflats_.size() == 1 && unit.files.size() == 1) return fiberflats_[0];
+  const absl::StatusOr<const Fiberflat*> of_all = by_camera_.Of(std::vector<std::string>());
+  if (of_all.ok()) return (*of_all)->name;
+  return absl::InvalidArgumentError(
+      "the camera of a detached job is not known here; give a single --fiberflat without CAMERA, or submit "
+      "the jobs with --sky and their fiberflats");
+}
+
+absl::StatusOr<client::AnalysisJob> RemoteWork::JobOf(const AnalysisUnit& unit, bool quiet) const {
+  client::AnalysisJob job = common_;
+  for (const std::string& file : unit.files) {
+    absl::StatusOr<std::string> fiberflat = FiberflatOf(unit, file);
+    if (!fiberflat.ok()) {
+      return absl::Status(fiberflat.status().code(), absl::StrCat(file, ": ", fiberflat.status().message()));
+    }
+    job.sources.push_back({.spectra = file, .fiberflat = *std::move(fiberflat)});
+  }
+  job.models = !unit.models.empty();
+  job.lines = !unit.redshifts.empty();
+  SPEXD_ASSIGN_OR_RETURN(job.redrock, RedrockFileOf(unit, flags_, quiet));
+  return job;
+}
+
+UnitResult RemoteWork::Analyse(const AnalysisUnit& unit, bool quiet, const std::stop_token& stop) {
+  UnitReport report(unit, quiet);
+  const auto run = [&]() -> absl::StatusOr<client::AnalysisOutcome> {
+    SPEXD_ASSIGN_OR_RETURN(const client::AnalysisJob job, JobOf(unit, quiet));
+    Progress progress(quiet ? ProgressStyle::kNone : ProgressStyle::kLines, unit.files[0]);
+    return analyser_->Run(job, &progress, stop);
+  };
+  absl::StatusOr<client::AnalysisOutcome> outcome = run();
+  if (!outcome.ok()) {
+    report.Fail(outcome.status());
+    return report.Finish();
+  }
+  for (const JointProduct product : kJointProducts) report.Take(product, outcome->FileOf(product));
+  return report.Finish();
+}
+
+}  // namespace spexd::cli
