@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "client/job_call.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
 #include "proto/trace_report.h"
