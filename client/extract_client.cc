@@ -3,11 +3,11 @@
 #include <stop_token>
 #include <utility>
 
-#include "client/event_assembler.h"
 #include "client/job_call.h"
 #include "client/job_request.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
+#include "proto/assembler/event_assembler.h"
 #include "proto/product_part.h"
 
 namespace spexd::client {

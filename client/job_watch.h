@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/connection/connection.h"
-#include "client/event_assembler.h"
+#include "proto/assembler/event_assembler.h"
 #include "client/pauses.h"
 
 namespace spexd::client {

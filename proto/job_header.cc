@@ -53,7 +53,8 @@ void SetNumber(const FieldDescriptor* field, double number, v1::JobHeader* heade
   }
 }
 
-// An unknown field may be an option: if it were ignored, the spectra would be other ones.
+}  // namespace
+
 absl::Status CheckFieldsAreKnown(const char* name, const google::protobuf::Message& message) {
   const auto& unknown = message.GetReflection()->GetUnknownFields(message);
   if (unknown.empty()) return absl::OkStatus();
@@ -62,8 +63,6 @@ absl::Status CheckFieldsAreKnown(const char* name, const google::protobuf::Messa
       "or ask a newer spexd",
       name, unknown.field(0).number()));
 }
-
-}  // namespace
 
 void SetJobOptions(const JobSpec& spec, v1::JobHeader* header) {
   for (const JobOption& option : kJobOptions) {

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/frame/job.h"
+#include "google/protobuf/message.h"
 #include "spexd/v1/extraction.pb.h"
 
 namespace spexd {
@@ -15,6 +16,10 @@ void SetJobOptions(const JobSpec& spec, v1::JobHeader* header);
 // The options of a header; what it leaves unset has its default. InvalidArgument as CheckJobOptions, and
 // for fields of a newer version.
 absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header);
+
+// InvalidArgument if the message, the job's `name`, has a field of a newer version. It may be an option: if
+// it were ignored, the results would be other ones.
+absl::Status CheckFieldsAreKnown(const char* name, const google::protobuf::Message& message);
 
 }  // namespace spexd
 

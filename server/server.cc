@@ -131,6 +131,7 @@ Server::Server(const ServerOptions& options, Machines machines, Files files, std
              .log = &log_,
              .started = std::chrono::steady_clock::now()},
       extraction_(parts_),
+      analysis_(parts_),
       registry_(parts_) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
@@ -210,6 +211,7 @@ absl::Status Server::StartJobs() {
     SPEXD_ASSIGN_OR_RETURN(detached_, DetachedJobs::Open(parts_));
   }
   extraction_.TellOf(detached_.get());
+  analysis_.TellOf(detached_.get());
   jobs_ = std::make_unique<JobsService>(parts_, detached_.get());
   return absl::OkStatus();
 }
@@ -265,6 +267,7 @@ absl::Status Server::StartGrpc() {
   }
   AddAcceptors(&builder);
   builder.RegisterService(&extraction_);
+  builder.RegisterService(&analysis_);
   builder.RegisterService(&registry_);
   builder.RegisterService(jobs_.get());
   // Clients hold back what exceeds this; a limit of our own, which answers, comes before it.

@@ -19,6 +19,7 @@
 #include "server/front/tls.h"
 #include "server/jobs/preload.h"
 #include "server/jobs/server_parts.h"
+#include "server/rpc/analysis_service.h"
 #include "server/rpc/extraction_service.h"
 #include "server/rpc/jobs_service.h"
 #include "server/rpc/registry_service.h"
@@ -128,6 +129,7 @@ class Server {
   TaskThreads tasks_;
   const ServerParts parts_;
   ExtractionService extraction_;
+  AnalysisService analysis_;
   RegistryService registry_;
   PeerUsers users_;                                // of a Unix socket
   std::unique_ptr<TlsCertificates> certificates_;  // null: no TLS. Used by gRPC's server

@@ -29,7 +29,7 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-class Observer : public client::JobObserver {
+class Observer : public JobObserver {
  public:
   void OnAccepted(const std::string& job_id, int queue_position) override { accepted_ = true; }
   void OnBundle(const BundleSpectra& bundle, int done, int total) override {
@@ -38,7 +38,7 @@ class Observer : public client::JobObserver {
   void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override {
     ++timing_.retries;
   }
-  JobTiming Finish(const client::JobOutcome& outcome) {
+  JobTiming Finish(const JobOutcome& outcome) {
     timing_.wall = SecondsSince(start_);
     timing_.queue = outcome.queue_seconds;
     timing_.run = outcome.run_seconds;
@@ -54,7 +54,7 @@ class Observer : public client::JobObserver {
 };
 
 // The first product that was asked for and did not come.
-absl::Status CheckProducts(const client::Job& job, const client::JobOutcome& outcome) {
+absl::Status CheckProducts(const client::Job& job, const JobOutcome& outcome) {
   for (const ProductInfo& info : kProducts) {
     if (!job.products.asks(info.product)) continue;
     const absl::Status status = outcome.products.has_value()
@@ -72,7 +72,7 @@ absl::Status CheckProducts(const client::Job& job, const client::JobOutcome& out
 absl::StatusOr<JobTiming> TimeJob(client::Extractor* extractor, const client::Job& job, std::stop_token stop,
                                   bool* accepted) {
   Observer observer;
-  const absl::StatusOr<client::JobOutcome> outcome = extractor->Run(job, &observer, std::move(stop));
+  const absl::StatusOr<JobOutcome> outcome = extractor->Run(job, &observer, std::move(stop));
   if (accepted != nullptr) *accepted = observer.accepted();
   SPEXD_RETURN_IF_ERROR(outcome.status());
   const std::vector<std::string>& failed = outcome->summary.failed_bundles;

@@ -95,12 +95,12 @@ absl::StatusOr<std::vector<int>> ReadFibres(const Hdu& hdu) {
 
 }  // namespace
 
-absl::StatusOr<Frame> ReadFrame(const Source& source) {
+absl::StatusOr<Frame> ReadFrame(const Source& source, const Workers& workers) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
   SPEXD_ASSIGN_OR_RETURN(const std::string prefix, PrefixOf(file));
   SPEXD_ASSIGN_OR_RETURN(const Hdu* flux, file.Get({prefix + "FLUX"}));
   Frame frame;
-  SPEXD_ASSIGN_OR_RETURN(CameraSpectra camera, ReadCameraSpectra(file, {.prefix = prefix}));
+  SPEXD_ASSIGN_OR_RETURN(CameraSpectra camera, ReadCameraSpectra(file, {.prefix = prefix}, workers));
   frame.grid = camera.grid;
   frame.spectra = std::move(camera.spectra);
   const int64_t fibres = frame.spectra.flux.shape(0);

@@ -74,7 +74,7 @@ absl::StatusOr<Truth> ReadTruth(const Source& source);
 
 // A frame written by WriteFrame, or by the pipeline; or the spectra of one camera in a file as spex coadd writes
 // it, whose HDUs are named R_FLUX, R_IVAR and so on.
-absl::StatusOr<Frame> ReadFrame(const Source& source);
+absl::StatusOr<Frame> ReadFrame(const Source& source, const Workers& workers = {});
 
 // What a file of extracted spectra is by its HDUs: a frame has FLUX, a file of targets' spectra B_FLUX, R_FLUX or
 // others of that kind. InvalidArgument where it is neither.

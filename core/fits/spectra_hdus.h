@@ -17,6 +17,10 @@
 
 namespace spexd {
 
+// The names of the arms of a file of spectra, in the order of their HDUs. InvalidArgument: it has none, more
+// than 16, or one twice.
+absl::StatusOr<std::vector<std::string>> ArmsOfSpectra(const FitsFile& file);
+
 // HDU WAVELENGTH or WAVE behind the prefix: at most kMaxWavelengthBins, Angstrom. InvalidArgument unless they
 // are finite, increasing and uniform.
 absl::StatusOr<std::vector<double>> ReadWavelengths(const FitsFile& file, const std::string& prefix);

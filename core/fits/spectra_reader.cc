@@ -57,19 +57,9 @@ absl::StatusOr<RawTable> ReadRowsTable(const Hdu& hdu, const SpectraArm& arm) {
 }
 
 absl::StatusOr<std::vector<SpectraArm>> ReadArms(const FitsFile& file, const Workers& workers) {
-  const std::vector<std::string> names = ArmsOf(file);
-  if (names.empty()) return NoSpectra(file);
-  if (names.size() > kMaxArms) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: has spectra of %d arms, the limit is %d", file.name(), names.size(), kMaxArms));
-  }
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> names, ArmsOfSpectra(file));
   std::vector<SpectraArm> arms;
   for (const std::string& name : names) {
-    for (const SpectraArm& other : arms) {
-      if (other.name != name) continue;
-      return absl::InvalidArgumentError(
-          absl::StrFormat("%s: HDU %s_FLUX is there twice, must be once", file.name(), name));
-    }
     SPEXD_ASSIGN_OR_RETURN(
         CameraSpectra camera,
         ReadCameraSpectra(file, {.prefix = name + "_", .max_rows = kMaxTargetRows, .chi2pix = false},
@@ -86,6 +76,21 @@ absl::StatusOr<std::vector<SpectraArm>> ReadArms(const FitsFile& file, const Wor
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> ArmsOfSpectra(const FitsFile& file) {
+  std::vector<std::string> names = ArmsOf(file);
+  if (names.empty()) return NoSpectra(file);
+  if (names.size() > kMaxArms) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: has spectra of %d arms, the limit is %d", file.name(), names.size(), kMaxArms));
+  }
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (std::find(names.begin(), name, *name) == name) continue;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: HDU %s_FLUX is there twice, must be once", file.name(), *name));
+  }
+  return names;
+}
 
 absl::StatusOr<SpectraKind> KindOfSpectra(const Source& source) {
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));

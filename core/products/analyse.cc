@@ -189,14 +189,14 @@ absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest&
   return Analyst(request, std::move(kinds), analysis.get(), observer).Run();
 }
 
-int64_t AnalysisBytes(const AnalysisSize& size) {
+AnalysisParts AnalysisPartsOf(const AnalysisSize& size) {
   constexpr int64_t kUsable = 20, kFiberflat = 12, kSky = 44, kSkyFit = 16;  // per fibre and bin
   constexpr int64_t kBands = 64 * 11, kProfiles = 8 * 64;                   // per bin
   constexpr int64_t kStack = int64_t{2} << 20;                              // per thread
   const int64_t spectra = size.fibres * size.bins;
-  int64_t bytes = (kUsable + kFiberflat + kSky + kSkyFit) * spectra + (kBands + kProfiles) * size.bins +
-                  kStack * size.threads;
-  if (size.templates == 0) return bytes;
+  AnalysisParts parts = {(kUsable + kFiberflat + kSky + kSkyFit) * spectra + (kBands + kProfiles) * size.bins,
+                         kStack * size.threads};
+  if (size.templates == 0) return parts;
   const VelocityOptions scan;
   const int64_t velocities = static_cast<int64_t>(ScannedVelocities(scan).size());
   constexpr int64_t kWeighted = 4 * 11, kFits = 3 * 8;  // per fibre and bin: the scan's rows, the results
@@ -204,13 +204,19 @@ int64_t AnalysisBytes(const AnalysisSize& size) {
   constexpr int64_t kShifted = 4 * 2 * 4;               // per velocity, bin and thread: templates of a task
   constexpr int64_t kProducts = 64 * 11 * 4 * 4;        // per velocity and thread: of a task's spectra
   constexpr int64_t kFit = 8 * 200, kLibrary = 64;      // per bin and thread; per sample of the templates
-  bytes += (kWeighted + kFits) * spectra + kPositions * velocities * size.bins;
-  bytes += ((kShifted * velocities + kFit) * size.bins + kProducts * velocities) * size.threads;
-  constexpr int64_t kScans = 2 * 8, kBest = 2 * 8;  // per target and velocity: of each template, of the best
-  bytes +=
-      kScans * std::min(size.fibres, TargetsAtOnce(size.templates, velocities)) * velocities * size.templates;
-  bytes += kBest * size.fibres * velocities + kLibrary * size.templates * size.samples;
-  return bytes;
+  constexpr int64_t kScan = 8, kBest = 2 * 8;  // per target and velocity: of each template, of the best
+  const int64_t scans =
+      kScan * std::min(size.fibres, TargetsAtOnce(size.templates, velocities)) * velocities * size.templates;
+  parts.kept +=
+      kFits * spectra + kBest * size.fibres * velocities + scans + kLibrary * size.templates * size.samples;
+  parts.working += kWeighted * spectra + kPositions * velocities * size.bins + scans +
+                   ((kShifted * velocities + kFit) * size.bins + kProducts * velocities) * size.threads;
+  return parts;
+}
+
+int64_t AnalysisBytes(const AnalysisSize& size) {
+  const AnalysisParts parts = AnalysisPartsOf(size);
+  return parts.kept + parts.working;
 }
 
 }  // namespace spexd

@@ -100,6 +100,11 @@ struct AnalysisSize {
 };
 // An upper estimate of the memory that Analyse takes beside the frame, its products included.
 int64_t AnalysisBytes(const AnalysisSize& size);
+// Its parts: of a joint analysis, each arm takes the first, and one arm at a time the second.
+struct AnalysisParts {
+  int64_t kept = 0, working = 0;
+};
+AnalysisParts AnalysisPartsOf(const AnalysisSize& size);
 
 // What a fibermap says of a frame's fibres.
 struct FibreKinds {

@@ -9,6 +9,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/retry.h"
+#include "server/jobs/asked_job.h"
 
 namespace spexd {
 namespace {
@@ -94,7 +95,7 @@ absl::Status DetachedRun::OpenEvents(const StoredJob& stored) {
 absl::Status DetachedRun::StartJob(const StoredJob& stored) {
   v1::JobHeader header;
   if (!header.ParseFromString(stored.header)) return absl::DataLossError("the job's header is damaged");
-  SPEXD_ASSIGN_OR_RETURN(JobSpec spec, ToJobSpec(header));
+  SPEXD_ASSIGN_OR_RETURN(const JobSpec spec, ToJobSpec(header));
   SPEXD_ASSIGN_OR_RETURN(InputReceiver receiver,
                          InputReceiver::Make(header, parts_.options->max_upload_bytes));
   SPEXD_ASSIGN_OR_RETURN(JobInputs inputs, receiver.FromFiles([this](v1::Input input) {
@@ -111,7 +112,7 @@ absl::Status DetachedRun::StartJob(const StoredJob& stored) {
     more_ = true;
     changed_.NotifyAll();
   };
-  return job_->Start(std::move(spec), std::move(inputs), std::move(bounds), wake, shared_from_this());
+  return job_->Start(ExtractionOf(parts_, job_->log_fields(), spec), std::move(inputs), std::move(bounds), wake, shared_from_this());
 }
 
 void DetachedRun::WaitForMore() {

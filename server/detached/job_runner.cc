@@ -8,7 +8,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
 #include "server/base/retry.h"
-#include "server/jobs/job_claims.h"
+#include "server/inputs/job_claims.h"
 
 namespace spexd {
 namespace {

@@ -7,6 +7,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "server/admission/string_limits.h"
+#include "server/inputs/job_inputs.h"
 #include "server/messages/convert.h"
 
 namespace spexd {
@@ -30,21 +31,6 @@ std::string BytesOf(v1::JobHeader header) {
   header.SerializeToCodedStream(&out);
   out.Trim();
   return bytes;
-}
-
-std::string NameOf(const v1::InputSource& source) {
-  switch (source.source_case()) {
-    case v1::InputSource::kPath:
-      return source.path();
-    case v1::InputSource::kUpload:
-      return source.upload().name();
-    case v1::InputSource::kPsfHash:
-      return source.psf_hash();
-    case v1::InputSource::kRaw:
-      return source.raw().name();
-    default:
-      return "";
-  }
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/readers.h"
 #include "server/base/retry.h"
-#include "server/jobs/warm_file.h"
+#include "server/inputs/warm_item.h"
 
 namespace spexd {
 namespace {

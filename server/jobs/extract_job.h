@@ -13,37 +13,28 @@
 #include "core/base/memory/heap.h"
 #include "core/job/run_job.h"
 #include "server/admission/reading_memory.h"
+#include "server/inputs/job_inputs.h"
 #include "server/jobs/job_bounds.h"
-#include "server/jobs/job_inputs.h"
 #include "server/jobs/job_mailbox.h"
+#include "server/jobs/job_work.h"
 #include "server/jobs/product_maker.h"
 #include "server/jobs/server_parts.h"
 #include "server/messages/convert.h"
 
 namespace spexd {
 
-class ExtractJob : private JobHost {
+class ExtractJob : public JobWork, private JobHost {
  public:
   // `log_fields`: the first fields of the job's log lines.
   ExtractJob(const ServerParts& parts, JsonFields log_fields, JobSpec spec, JobInputs inputs,
              JobMailbox* mailbox, JobBounds bounds);
 
-  // Runs the job to its end on the calling thread. Events go to the mailbox, which the caller closes. Call it
-  // once.
-  absl::Status Run();
-
-  // After a Run that was OK, once the slot is released: makes the products that the job asks for, and sends
-  // them. Cancelled once a stop is requested; a product that fails is no error.
-  absl::Status MakeProducts();
-
-  // Valid after Run returned OK, but for job_id and queue_seconds.
-  const JobReport& report() const { return report_; }
-  // The state that the job is or ended in: "reading", "preparing", "extracting", "analysing".
-  const char* state() const { return analysing_ ? kAnalysing : JobStateName(state_); }
+  absl::Status Run() override;
+  absl::Status MakeProducts() override;
+  const JobReport& report() const override { return report_; }
+  const char* state() const override { return analysing_ ? kAnalysing : JobStateName(state_); }
 
  private:
-  static constexpr char kAnalysing[] = "analysing";
-
   void OnState(JobState state) override;
   void OnStage(const StageSeconds& stage) override;
   absl::StatusOr<JobSources> Open() override;

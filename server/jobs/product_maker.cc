@@ -1,97 +1,50 @@
 #include "server/jobs/product_maker.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
-#include "core/base/threads/guard.h"
 #include "server/base/retry.h"
-#include "server/jobs/warm_file.h"
+#include "server/jobs/product_threads.h"
 #include "server/messages/product_messages.h"
 
 namespace spexd {
 namespace {
 
-// Threads of one job: more gain little, as parts of the sky are made by one.
-constexpr int kMaxThreads = 16;
-// Threads of a job whose products a device makes, for what is left to processors. Few, so that many jobs work
-// at once: while one has the device, others prepare spectra or convert and send results.
-constexpr int kThreadsBesideDevice = 2;
 constexpr int64_t kFrameBytesPerBin = sizeof(float) * (4 + kResolutionDiagonals);
-
-// Extractions go first on processors, because somebody waits for their bundles.
-void YieldToOthers() {
-  constexpr int kNice = 10;
-  setpriority(PRIO_PROCESS, 0, kNice);  // of the calling thread, and of those that it starts
-}
 
 }  // namespace
 
 ProductMaker::ProductMaker(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs)
-    : parts_(parts), log_fields_(std::move(log_fields)), asked_(std::move(inputs)) {
-  fiberflat_.file = std::exchange(asked_.fiberflat, std::nullopt);
-  fiberflat_.hash = asked_.fiberflat_hash;
-  templates_.file = std::exchange(asked_.templates, std::nullopt);
-  templates_.hash = asked_.templates_hash;
+    : parts_(parts),
+      log_fields_(std::move(log_fields)),
+      asked_(std::move(inputs)),
+      fiberflat_(WarmKind::kFiberflat, std::exchange(asked_.fiberflat, std::nullopt), asked_.fiberflat_hash),
+      templates_(WarmKind::kTemplates, std::exchange(asked_.templates, std::nullopt), asked_.templates_hash) {
 }
 
 std::vector<FileInput*> ProductMaker::files() {
   std::vector<FileInput*> files;
-  for (Input* input : {&fiberflat_, &templates_}) {
-    if (input->file.has_value()) files.push_back(&*input->file);
+  for (WarmInput* input : {&fiberflat_, &templates_}) {
+    if (FileInput* const file = input->file()) files.push_back(file);
   }
   return files;
 }
 
-absl::Status ProductMaker::OpenInput(Input* input,
-                                     const std::function<absl::StatusOr<Source>(FileInput*)>& open) {
-  if (!input->hash.empty()) {
-    absl::StatusOr<WarmCache::Lease> lease = parts_.cache->Get(input->hash, input->kind);
-    input->status = lease.status();
-    if (!lease.ok()) return absl::OkStatus();
-    const Array<double, 2>& values =
-        input->kind == WarmKind::kFiberflat ? lease->fiberflat().values : lease->templates().flux;
-    input->outline = {values.shape(0), values.shape(1), 0};
-    input->lease.emplace(*std::move(lease));
-    return absl::OkStatus();
-  }
-  SPEXD_ASSIGN_OR_RETURN(input->source, open(&*input->file));
-  const absl::StatusOr<InputOutline> outline = CatchExceptions([&] {
-    return input->kind == WarmKind::kFiberflat ? ReadFiberflatOutline(*input->source)
-                                               : ReadTemplatesOutline(*input->source);
-  });
-  input->status = outline.status();
-  if (outline.ok()) input->outline = *outline;
-  return absl::OkStatus();
-}
-
-absl::Status ProductMaker::Open(const std::function<absl::StatusOr<Source>(FileInput*)>& open) {
-  for (Input* input : {&fiberflat_, &templates_}) {
-    if (input->asked()) SPEXD_RETURN_IF_ERROR(OpenInput(input, open));
-  }
-  return absl::OkStatus();
-}
-
-int ProductMaker::max_threads() const {
-  return parts_.analyser != nullptr ? kThreadsBesideDevice : kMaxThreads;
+absl::Status ProductMaker::Open(const FileOpener& open) {
+  SPEXD_RETURN_IF_ERROR(fiberflat_.Open(parts_.cache, open));
+  return templates_.Open(parts_.cache, open);
 }
 
 int64_t ProductMaker::BytesOf(const JobPlan& plan, bool velocities) const {
   const int64_t fibres = plan.fibres.count, bins = plan.output_grid.count;
-  AnalysisSize size = {fibres, bins, 0, 0, max_threads()};
-  int64_t bytes = kFrameBytesPerBin * fibres * bins;
-  const auto add = [&bytes](const Input& input) {
-    bytes += input.outline.decode_bytes + (input.source.has_value() ? input.source->memory_bytes() : 0);
-  };
-  add(fiberflat_);
+  AnalysisSize size = {fibres, bins, 0, 0, MaxProductThreads(parts_)};
+  int64_t bytes = kFrameBytesPerBin * fibres * bins + fiberflat_.bytes();
   if (velocities) {
-    add(templates_);
-    size.templates = templates_.outline.rows;
-    size.samples = templates_.outline.columns;
+    bytes += templates_.bytes();
+    size.templates = templates_.outline().rows;
+    size.samples = templates_.outline().columns;
   }
   return bytes + AnalysisBytes(size);
 }
@@ -105,14 +58,14 @@ int64_t ProductMaker::Plan(const JobPlan& plan) {
   const int64_t bytes = BytesOf(plan, false);
   if (bytes > limit) {
     too_large_ = too_large(bytes);
-    for (Input* input : {&fiberflat_, &templates_}) input->source.reset();
+    fiberflat_.Drop();
+    templates_.Drop();
     return 0;
   }
-  if (!asked_.asks(Product::kVelocity) || !templates_.status.ok()) return bytes;
+  if (!asked_.asks(Product::kVelocity) || !templates_.status().ok()) return bytes;
   const int64_t with_velocities = BytesOf(plan, true);
   if (with_velocities <= limit) return with_velocities;
-  templates_.status = too_large(with_velocities);
-  templates_.source.reset();
+  templates_.Drop(too_large(with_velocities));
   return bytes;
 }
 
@@ -127,17 +80,6 @@ int64_t ProductMaker::ResultBytes(const JobPlan& plan) const {
   // The frame is kept all the same.
   if (!too_large_.ok()) return kFrameBytesPerBin * plan.fibres.count * plan.output_grid.count;
   return MessageBytes(plan);
-}
-
-void ProductMaker::Load(Input* input, const std::stop_token& stop) {
-  if (!input->status.ok() || !input->source.has_value()) return;
-  const Source& source = *input->source;
-  absl::StatusOr<WarmCache::Lease> lease = parts_.cache->GetOrLoad(
-      source.content_hash(), source.name(), WarmCache::Keep{},
-      [&] { return ReadWarmItem(input->kind, source, stop); }, stop, input->kind);
-  input->status = lease.status();
-  if (lease.ok()) input->lease.emplace(*std::move(lease));
-  input->source.reset();
 }
 
 void ProductMaker::Send(Product product, std::vector<v1::ExtractEvent> parts, const StageSeconds& took,
@@ -165,14 +107,14 @@ void ProductMaker::FailRest(const absl::Status& error, const Sink& sink) {
 AnalysisRequest ProductMaker::RequestOf(const std::stop_token& stop, int threads) const {
   AnalysisRequest request;
   request.lines = asked_.asks(Product::kLines);
-  request.velocities = templates_.lease.has_value();
+  request.velocities = templates_.get() != nullptr;
   request.threads = threads;
   request.stop = stop;
   request.analyser = parts_.analyser;
   request.resident = resident_.get();
   request.fall_back = true;
-  if (fiberflat_.lease.has_value()) request.fiberflat = fiberflat_.lease->fiberflat();
-  if (request.velocities) request.templates = templates_.lease->templates();
+  if (fiberflat_.get() != nullptr) request.fiberflat = fiberflat_.get()->fiberflat();
+  if (request.velocities) request.templates = templates_.get()->templates();
   return request;
 }
 
@@ -180,9 +122,9 @@ AnalysisRequest ProductMaker::RequestOf(const std::stop_token& stop, int threads
 absl::Status ProductMaker::MakeAll(const Frame& frame, const std::stop_token& stop, const Sink& sink,
                                    int threads) {
   SPEXD_RETURN_IF_ERROR(too_large_);
-  Load(&fiberflat_, stop);
-  SPEXD_RETURN_IF_ERROR(fiberflat_.status);
-  Load(&templates_, stop);
+  fiberflat_.Load(parts_.cache, stop);
+  SPEXD_RETURN_IF_ERROR(fiberflat_.status());
+  templates_.Load(parts_.cache, stop);
   const AnalysisRequest request = RequestOf(stop, threads);
   ProductLabels labels{frame.fibres, {}};
   if (request.velocities) labels.parameters = request.templates->names;
@@ -193,25 +135,14 @@ absl::Status ProductMaker::MakeAll(const Frame& frame, const std::stop_token& st
     if (asked_.asks(product)) Send(product, CutProduct(product, products, labels), stages_.back(), sink);
   };
   SPEXD_RETURN_IF_ERROR(Analyse(frame, request, observe).status());
-  return templates_.status;
+  return templates_.status();
 }
 
 absl::Status ProductMaker::Make(const Frame& frame, const std::stop_token& stop, const Sink& sink) {
-  const int threads = static_cast<int>(std::min<int64_t>(max_threads(), parts_.product_threads->limit()));
-  SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation reserved,
-                         parts_.product_threads->WaitFor(threads, stop));
-  absl::Status rest;
-  const absl::Status started = CatchExceptions([&] {
-    // A thread of its own: what gave way to others cannot be raised again.
-    const std::jthread worker([&] {
-      YieldToOthers();
-      rest = CatchExceptions([&] { return MakeAll(frame, stop, sink, threads); });
-    });
-    return absl::OkStatus();
-  });
+  const absl::Status rest =
+      MakeWithProductThreads(parts_, stop, [&](int threads) { return MakeAll(frame, stop, sink, threads); });
   resident_.reset();
-  if (stop.stop_requested()) return absl::CancelledError("the job was cancelled");
-  rest.Update(started);
+  if (stop.stop_requested()) return rest;
   if (!rest.ok()) FailRest(rest, sink);
   return absl::OkStatus();
 }

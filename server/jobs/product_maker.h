@@ -17,8 +17,8 @@
 #include "core/frame/job.h"
 #include "core/job/run_job.h"
 #include "core/products/analyse.h"
-#include "core/products/inputs/input_outline.h"
-#include "server/jobs/job_inputs.h"
+#include "server/inputs/job_inputs.h"
+#include "server/inputs/warm_input.h"
 #include "server/jobs/server_parts.h"
 
 namespace spexd {
@@ -34,13 +34,15 @@ class ProductMaker {
   // The files to be opened.
   std::vector<FileInput*> files();
   // Opens them by `open`, and finds what is named by its hash. Reads headers, no pixels.
-  absl::Status Open(const std::function<absl::StatusOr<Source>(FileInput*)>& open);
+  absl::Status Open(const FileOpener& open);
 
   // Memory of a frame of that plan and of all that is made of it, until Make returns; never more than the
   // server has. Products that would need more fail.
   int64_t Plan(const JobPlan& plan);
   // The part of it that readers of its files take.
-  int64_t decode_bytes() const { return fiberflat_.outline.decode_bytes + templates_.outline.decode_bytes; }
+  int64_t decode_bytes() const {
+    return fiberflat_.outline().decode_bytes + templates_.outline().decode_bytes;
+  }
   // Bytes of the products' messages.
   int64_t MessageBytes(const JobPlan& plan) const;
   // Bytes of the messages while they are sent, or of the frame where Plan left it out. REQUIRES: Plan.
@@ -59,23 +61,7 @@ class ProductMaker {
   const std::vector<StageSeconds>& stages() const { return stages_; }
 
  private:
-  // An input: what it is made of, or why it cannot be.
-  struct Input {
-    WarmKind kind;
-    std::optional<FileInput> file;
-    std::string hash;
-    std::optional<Source> source;           // opened, not decoded
-    std::optional<WarmCache::Lease> lease;  // found warm, or loaded
-    InputOutline outline;
-    absl::Status status;
-
-    bool asked() const { return file.has_value() || !hash.empty(); }
-  };
-
-  absl::Status OpenInput(Input* input, const std::function<absl::StatusOr<Source>(FileInput*)>& open);
-  int max_threads() const;  // that the products of the job take
   int64_t BytesOf(const JobPlan& plan, bool velocities) const;
-  void Load(Input* input, const std::stop_token& stop);
   void Send(Product product, std::vector<v1::ExtractEvent> parts, const StageSeconds& took, const Sink& sink);
   void FailRest(const absl::Status& error, const Sink& sink);
   absl::Status MakeAll(const Frame& frame, const std::stop_token& stop, const Sink& sink, int threads);
@@ -84,8 +70,7 @@ class ProductMaker {
   const ServerParts parts_;
   const JsonFields log_fields_;
   ProductInputs asked_;
-  Input fiberflat_{WarmKind::kFiberflat, {}, {}, {}, {}, {}, {}};
-  Input templates_{WarmKind::kTemplates, {}, {}, {}, {}, {}, {}};
+  WarmInput fiberflat_, templates_;
   std::shared_ptr<DeviceSpectra> resident_;
   absl::Status too_large_;  // why no product can be made of a frame of this size
   std::vector<Product> sent_;

@@ -14,24 +14,24 @@ void ServerJob::Enter(const std::string& state, int bundles_done, int bundles_to
   if (row_.has_value()) row_->Enter(state, bundles_done, bundles_total);
 }
 
-std::string ServerJob::state() const { return running_ ? extraction_->state() : state_; }
+std::string ServerJob::state() const { return running_ ? work_->state() : state_; }
 
-absl::Status ServerJob::Start(JobSpec spec, JobInputs inputs, JobBounds bounds, std::function<void()> wake,
-                              std::shared_ptr<void> owner) {
+absl::Status ServerJob::Start(const MakeWork& make, JobInputs inputs, JobBounds bounds,
+                              std::function<void()> wake, std::shared_ptr<void> owner) {
   ticket_ = bounds.ticket;
   mailbox_.emplace(std::move(wake));
-  extraction_.emplace(parts_, log_fields_, std::move(spec), std::move(inputs), &*mailbox_, std::move(bounds));
+  work_ = make(std::move(inputs), &*mailbox_, std::move(bounds));
   SPEXD_RETURN_IF_ERROR(parts_.tasks->Start([this, owner = std::move(owner)] { Run(); }));
   running_ = true;
   return absl::OkStatus();
 }
 
 void ServerJob::Run() {
-  absl::Status status = CatchExceptions([this] { return extraction_->Run(); });
+  absl::Status status = CatchExceptions([this] { return work_->Run(); });
   const Schedule::Cost cost = ticket_->ReleaseSlot(status.ok());
   if (status.ok()) {
     parts_.metrics->ObserveEstimate(cost.taken, cost.estimated);
-    status = CatchExceptions([this] { return extraction_->MakeProducts(); });
+    status = CatchExceptions([this] { return work_->MakeProducts(); });
   }
   if (!status.ok()) {
     const absl::Status engine = parts_.health->Check();  // the job may be first to show a failure
@@ -46,8 +46,8 @@ JobMailbox::Got ServerJob::Next(JobEvent* event) {
   const JobMailbox::Got got = mailbox_->Next(event);
   if (got == JobMailbox::Got::kEnd && running_) {
     running_ = false;
-    state_ = extraction_->state();
-    if (status_.ok()) report_ = extraction_->report();
+    state_ = work_->state();
+    if (status_.ok()) report_ = work_->report();
   }
   if (got != JobMailbox::Got::kEvent) return got;
   if (const auto* state = std::get_if<StateEvent>(event))
@@ -83,6 +83,6 @@ void ServerJob::End(const absl::Status& status, double seconds, std::vector<Stag
   GiveBack();
 }
 
-void ServerJob::GiveBack() { extraction_.reset(); }
+void ServerJob::GiveBack() { work_.reset(); }
 
 }  // namespace spexd

@@ -1,10 +1,10 @@
-// One job from its admission to its end, whether its client waits for it (Extract) or not (a detached job's
-// run). Every state that it enters is entered here:
+// One job from its admission to its end, whether its client waits for it (Extract, Analyse) or not (a
+// detached job's run). Every state that it enters is entered here:
 //
 //   receiving -> queued -> reading -> preparing -> extracting -> analysing -> sending -> (ended)
 //
-// A detached job was received by Submit: its run begins with "reading", and has no "sending".
-// docs/life-of-a-job.md tells who calls what.
+// A detached job was received by Submit: its run begins with "reading", and has no "sending". An analysis has
+// no "preparing" and no "extracting". docs/life-of-a-job.md tells who calls what.
 #ifndef SPEXD_SERVER_JOBS_SERVER_JOB_H_
 #define SPEXD_SERVER_JOBS_SERVER_JOB_H_
 
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "server/jobs/extract_job.h"
 #include "server/jobs/job_mailbox.h"
+#include "server/jobs/job_work.h"
 #include "server/jobs/server_parts.h"
 #include "server/status/job_board.h"
 
@@ -32,16 +32,17 @@ class ServerJob {
   const std::string& id() const { return id_; }
   const JsonFields& log_fields() const { return log_fields_; }
 
-  // The job is on the status page from now on. `image`: the name of its image.
+  // The job is on the status page from now on. `image`: the name of its image or spectra.
   bool has_appeared() const { return row_.has_value(); }
   void Appear(std::string image) { row_.emplace(parts_.board, id_, std::move(image)); }
   void Enter(const std::string& state, int bundles_done = 0, int bundles_total = 0);
   // The state that it is in, or in which it ended.
   std::string state() const;
 
-  // Runs the job, which has its slot, on a thread of its own; the slot ends once the engine is done. `owner`,
-  // which the thread keeps, owns this. `wake`: see JobMailbox. Errors of TaskThreads::Start.
-  absl::Status Start(JobSpec spec, JobInputs inputs, JobBounds bounds, std::function<void()> wake,
+  // Runs the work that `make` makes of the job, which has its slot, on a thread of its own; the slot ends
+  // once it needs none any more. `owner`, which the thread keeps, owns this. `wake`: see JobMailbox. Errors
+  // of TaskThreads::Start.
+  absl::Status Start(const MakeWork& make, JobInputs inputs, JobBounds bounds, std::function<void()> wake,
                      std::shared_ptr<void> owner);
   // The job's next event. After kEnd, which must be waited for, the job's thread uses nothing of this.
   JobMailbox::Got Next(JobEvent* event);
@@ -72,7 +73,7 @@ class ServerJob {
   bool running_ = false;
   JobQueue::Ticket* ticket_ = nullptr;
   std::optional<JobMailbox> mailbox_;
-  std::optional<ExtractJob> extraction_;  // from Start to GiveBack
+  std::unique_ptr<JobWork> work_;  // from Start to GiveBack
   std::optional<JobReport> report_;
   absl::Status status_;  // written before the mailbox is closed
   int spectra_ = 0;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/string_view.h"
+#include "core/base/digest/crc32c.h"
 #include "core/base/text.h"
 #include "proto/product_part.h"
 #include "server/messages/convert.h"
@@ -195,6 +196,33 @@ std::vector<v1::ExtractEvent> CutProduct(Product product, const FrameProducts& p
       return CutVelocities(products, labels);
   }
   return {};
+}
+
+std::vector<v1::ExtractEvent> CutFile(JointProduct product, const absl::StatusOr<JointFile>& file) {
+  std::vector<v1::ExtractEvent> parts;
+  const auto next = [&] {
+    v1::FilePart* const part = parts.emplace_back().mutable_file();
+    part->set_file(static_cast<v1::AnalysisFile>(product));
+    return part;
+  };
+  if (!file.ok()) {
+    v1::FilePart* const part = next();
+    part->set_code(static_cast<int>(file.status().code()));
+    part->set_error(std::string(CutUtf8(file.status().message(), kMaxReasonBytes)));
+    part->set_last(true);
+    return parts;
+  }
+  for (size_t offset = 0; offset < file->bytes.size(); offset += kMaxPayloadBytes) {
+    v1::FilePart* const part = next();
+    part->set_bytes(file->bytes.size());
+    part->set_offset(offset);
+    part->set_payload(file->bytes.substr(offset, kMaxPayloadBytes));
+    part->set_crc32c(Crc32c(part->payload()));
+    part->set_last(offset + part->payload().size() == file->bytes.size());
+    part->set_targets(static_cast<uint32_t>(file->targets));
+    part->set_good(static_cast<uint32_t>(file->good));
+  }
+  return parts;
 }
 
 int64_t ProductMessageBytes(Product product, int64_t fibres, int64_t bins) {

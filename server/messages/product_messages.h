@@ -1,4 +1,4 @@
-// A frame's products as messages, each under gRPC's default limit of 4 MiB.
+// Products as messages, each under gRPC's default limit of 4 MiB.
 #ifndef SPEXD_SERVER_MESSAGES_PRODUCT_MESSAGES_H_
 #define SPEXD_SERVER_MESSAGES_PRODUCT_MESSAGES_H_
 
@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/model/fibre_range.h"
 #include "core/products/analyse.h"
+#include "core/products/joint/joint_task.h"
 #include "spexd/v1/extraction.pb.h"
 
 namespace spexd {
@@ -25,6 +27,9 @@ std::vector<v1::ExtractEvent> CutProduct(Product product, const FrameProducts& p
 
 // The single part of a product that was not made. REQUIRES: an error.
 v1::ExtractEvent FailedProduct(Product product, const absl::Status& error);
+
+// The parts of a file of a joint analysis; one that was not made has a single part with its error.
+std::vector<v1::ExtractEvent> CutFile(JointProduct product, const absl::StatusOr<JointFile>& file);
 
 // An upper estimate of the bytes of a product's parts; 0 for those that take next to nothing.
 int64_t ProductMessageBytes(Product product, int64_t fibres, int64_t bins);

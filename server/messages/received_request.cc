@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 
@@ -33,18 +34,21 @@ bool TakePieces(int size, CodedInputStream* in, std::vector<absl::string_view>* 
 
 }  // namespace
 
-absl::Status ReceivedRequest::Parse() {
+template <typename Message>
+absl::Status ReceivedRequest<Message>::Parse() {
   payload_.clear();
   message_.Clear();
   if (ParseChunk()) return absl::OkStatus();
   payload_.clear();
-  if (!grpc::GenericDeserialize<grpc::ProtoBufferReader, v1::ExtractRequest>(&buffer_, &message_).ok())
-    return absl::InvalidArgumentError("a message came that is no ExtractRequest");
+  if (!grpc::GenericDeserialize<grpc::ProtoBufferReader, Message>(&buffer_, &message_).ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message came that is no ", Message::descriptor()->name()));
   if (message_.has_chunk()) payload_.emplace_back(message_.chunk().payload());
   return absl::OkStatus();
 }
 
-void ReceivedRequest::Clear() {
+template <typename Message>
+void ReceivedRequest<Message>::Clear() {
   payload_.clear();
   message_.Clear();
   buffer_.Clear();
@@ -52,12 +56,13 @@ void ReceivedRequest::Clear() {
 
 // True for a chunk as clients write it: its payload is the last field, and nothing comes after it. All else
 // is left to protobuf.
-bool ReceivedRequest::ParseChunk() {
+template <typename Message>
+bool ReceivedRequest<Message>::ParseChunk() {
   grpc::ProtoBufferReader reader(&buffer_);
   CodedInputStream in(&reader);
   const int length = static_cast<int>(buffer_.Length());
   int left = 0;
-  if (in.ReadTag() != Tag(v1::ExtractRequest::kChunkFieldNumber, kLengthDelimited)) return false;
+  if (in.ReadTag() != Tag(Message::kChunkFieldNumber, kLengthDelimited)) return false;
   if (!in.ReadVarintSizeAsInt(&left) || left != length - in.CurrentPosition()) return false;
   v1::InputChunk& chunk = *message_.mutable_chunk();
   for (;;) {
@@ -79,5 +84,8 @@ bool ReceivedRequest::ParseChunk() {
     }
   }
 }
+
+template class ReceivedRequest<v1::ExtractRequest>;
+template class ReceivedRequest<v1::AnalyseRequest>;
 
 }  // namespace spexd

@@ -2,29 +2,20 @@
 
 #include <cstdint>
 #include <numeric>
-#include <random>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "core/base/build_version.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
-#include "server/base/refusal.h"
+#include "server/calls/end_call.h"
 #include "server/detached/detached_jobs.h"
 #include "server/messages/convert.h"
 #include "server/messages/product_messages.h"
-#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {
 
 constexpr char kGetCapabilities[] = "spexd.v1.Extraction/GetCapabilities";
 constexpr uint64_t kMaxMessageBytes = 4 << 20;
-
-std::string RandomPrefix() {
-  std::random_device random;
-  return absl::StrFormat("%08x", random());
-}
 
 v1::DetachedStatus StatusOf(const StoreStats& stats, const ServerOptions& options, double share) {
   v1::DetachedStatus status;
@@ -43,18 +34,12 @@ v1::DetachedStatus StatusOf(const StoreStats& stats, const ServerOptions& option
 
 }  // namespace
 
-ExtractionService::ExtractionService(const ServerParts& parts) : parts_(parts), job_prefix_(RandomPrefix()) {}
-
-ExtractCall::Reactor* ExtractionService::Extract(grpc::CallbackServerContext* context) {
-  const auto begin = [&]() -> absl::StatusOr<ExtractCall::Reactor*> {
-    SPEXD_ASSIGN_OR_RETURN(Identity caller, parts_.access->Admit(*context, kExtractRpc));
-    SPEXD_ASSIGN_OR_RETURN(StreamLimits::Lease stream, parts_.streams->Acquire(context->peer()));
-    return ExtractCall::Begin(parts_, {context, std::move(caller), std::move(stream)},
-                              absl::StrCat(job_prefix_, "-", ++jobs_));
-  };
-  const absl::StatusOr<ExtractCall::Reactor*> call = CatchExceptions(begin);
-  if (call.ok()) return *call;
-  return new Refusal<ExtractCall::Reactor>(EndCall(call.status(), context, parts_.metrics));
+JobReactor* ExtractionService::Extract(grpc::CallbackServerContext* context) {
+  return JobCall<v1::ExtractRequest>::Begin(
+      parts_, "spexd.v1.Extraction/Extract", context, &ids_,
+      [this](const v1::JobHeader& header, const Asker& asker, const JsonFields& log_fields) {
+        return AskExtraction(parts_, header, asker, log_fields);
+      });
 }
 
 grpc::ServerUnaryReactor* ExtractionService::GetCapabilities(grpc::CallbackServerContext* context,

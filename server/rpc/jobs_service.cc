@@ -12,8 +12,8 @@
 #include "core/base/threads/guard.h"
 #include "server/admission/string_limits.h"
 #include "server/base/refusal.h"
+#include "server/calls/end_call.h"
 #include "server/messages/page_token.h"
-#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
+#include "server/calls/receiving_call.h"
 #include "server/jobs/server_parts.h"
 #include "server/messages/upload.h"
-#include "server/rpc/receiving_call.h"
 #include "spexd/v1/registry.grpc.pb.h"
 
 namespace spexd {

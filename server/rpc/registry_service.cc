@@ -9,9 +9,9 @@
 #include "server/admission/string_limits.h"
 #include "server/base/refusal.h"
 #include "server/base/retry.h"
+#include "server/calls/end_call.h"
 #include "server/messages/convert.h"
 #include "server/messages/page_token.h"
-#include "server/rpc/end_call.h"
 
 namespace spexd {
 namespace {

@@ -11,7 +11,7 @@
 #include "server/base/retry.h"
 #include "server/base/trace.h"
 #include "server/detached/submit_header.h"
-#include "server/jobs/job_claims.h"
+#include "server/inputs/job_claims.h"
 
 namespace spexd {
 

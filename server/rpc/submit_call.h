@@ -10,10 +10,10 @@
 
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
+#include "server/calls/receiving_call.h"
 #include "server/detached/detached_jobs.h"
-#include "server/jobs/job_inputs.h"
+#include "server/inputs/job_inputs.h"
 #include "server/jobs/server_parts.h"
-#include "server/rpc/receiving_call.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 
 namespace spexd {

@@ -9,10 +9,10 @@
 
 #include "absl/status/statusor.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/calls/sending_call.h"
+#include "server/calls/stream_call.h"
 #include "server/detached/detached_jobs.h"
 #include "server/jobs/server_parts.h"
-#include "server/rpc/sending_call.h"
-#include "server/rpc/stream_call.h"
 #include "spexd/v1/jobs.grpc.pb.h"
 
 namespace spexd {

@@ -22,17 +22,13 @@ struct RpcRole {
   const char* rpc;
   RoleName role;
 };
-constexpr std::array<RpcRole, 15> kRpcs = {{{"spexd.v1.Extraction/Extract", kRoles[0]},
-                                            {"spexd.v1.Extraction/GetCapabilities", kRoles[1]},
-                                            {"spexd.v1.PsfRegistry/LoadPsf", kRoles[0]},
-                                            {"spexd.v1.PsfRegistry/ListPsfs", kRoles[1]},
-                                            {"spexd.v1.PsfRegistry/UnloadPsf", kRoles[0]},
-                                            {"spexd.v1.Jobs/Submit", kRoles[0]},
-                                            {"spexd.v1.Jobs/Watch", kRoles[1]},
-                                            {"spexd.v1.Jobs/GetJob", kRoles[1]},
-                                            {"spexd.v1.Jobs/ListJobs", kRoles[1]},
-                                            {"spexd.v1.Jobs/CancelJob", kRoles[0]},
-                                            {"spexd.v1.Jobs/Ack", kRoles[0]}}};
+constexpr RpcRole kRpcs[] = {
+    {"spexd.v1.Extraction/Extract", kRoles[0]},   {"spexd.v1.Extraction/GetCapabilities", kRoles[1]},
+    {"spexd.v1.Analysis/Analyse", kRoles[0]},     {"spexd.v1.PsfRegistry/LoadPsf", kRoles[0]},
+    {"spexd.v1.PsfRegistry/ListPsfs", kRoles[1]}, {"spexd.v1.PsfRegistry/UnloadPsf", kRoles[0]},
+    {"spexd.v1.Jobs/Submit", kRoles[0]},          {"spexd.v1.Jobs/Watch", kRoles[1]},
+    {"spexd.v1.Jobs/GetJob", kRoles[1]},          {"spexd.v1.Jobs/ListJobs", kRoles[1]},
+    {"spexd.v1.Jobs/CancelJob", kRoles[0]},       {"spexd.v1.Jobs/Ack", kRoles[0]}};
 
 }  // namespace
 

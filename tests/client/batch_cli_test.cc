@@ -240,7 +240,7 @@ class WaitingExtractor : public client::Extractor {
  public:
   WaitingExtractor(int expected, absl::Status end, bool accepts = false)
       : expected_(expected), end_(std::move(end)), accepts_(accepts) {}
-  absl::StatusOr<client::JobOutcome> Run(const client::Job& job, client::JobObserver* observer,
+  absl::StatusOr<JobOutcome> Run(const client::Job& job, JobObserver* observer,
                                          std::stop_token stop) override {
     if (accepts_) observer->OnAccepted("job", 0);
     MutexLock lock(&mutex_);

@@ -1,5 +1,5 @@
 // Products as a damaged or foreign server might send them.
-#include "client/product_assembler.h"
+#include "proto/assembler/product_assembler.h"
 
 #include <functional>
 #include <string>

@@ -70,7 +70,7 @@ class Replica {
 };
 
 // Starts the server once a client has not reached it for the second time.
-class StartsServer : public client::JobObserver {
+class StartsServer : public JobObserver {
  public:
   explicit StartsServer(Replica* server) : server_(server) {}
   void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override {

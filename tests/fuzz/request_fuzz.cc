@@ -21,7 +21,7 @@ grpc::ByteBuffer Sliced(const std::string& bytes, size_t length) {
 }
 
 void Fuzz(const std::string& bytes, size_t slice_bytes) {
-  ReceivedRequest request;
+  ReceivedRequest<v1::ExtractRequest> request;
   *request.buffer() = Sliced(bytes, slice_bytes);
   const absl::Status parsed = request.Parse();
   RequireGoodError(parsed);

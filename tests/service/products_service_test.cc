@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client/connection/grpc_connection.h"
 #include "client/detached_client.h"
-#include "client/event_assembler.h"
+#include "proto/assembler/event_assembler.h"
 #include "client/extract_client.h"
 #include "core/base/digest/sha256.h"
 #include "core/products/product_files.h"
@@ -92,7 +92,7 @@ class ProductsTest : public ServiceTest {
     ASSERT_NE(answer.summary(), nullptr);
   }
   // Those that Analyse makes of the frame.
-  void ExpectProductsOf(const client::JobOutcome& outcome) const {
+  void ExpectProductsOf(const JobOutcome& outcome) const {
     ASSERT_TRUE(outcome.products.has_value());
     const FrameProducts& made = outcome.products->products;
     AnalysisRequest request;
@@ -172,7 +172,7 @@ TEST_F(ProductsTest, AreThoseOfTheFrameThatCameByPathAndByUpload) {
 
 // The answer as a client sees it.
 absl::Status Assembled(const std::vector<v1::ExtractEvent>& events) {
-  client::EventAssembler assembler(nullptr);
+  EventAssembler assembler(nullptr);
   for (const v1::ExtractEvent& event : events) {
     if (absl::Status added = assembler.Add(event); !added.ok()) return added;
   }

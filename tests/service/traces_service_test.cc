@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "client/connection/grpc_connection.h"
 #include "client/embedded/embedded_extractor.h"
-#include "client/event_assembler.h"
+#include "proto/assembler/event_assembler.h"
 #include "client/extract_client.h"
 #include "core/base/digest/sha256.h"
 #include "core/extract/cpu/cpu_engine.h"
@@ -138,7 +138,7 @@ void ExpectSameFrames(const Frame& a, const Frame& b) {
 
 TEST_F(TracesTest, GiveTheFrameOfThisProcessOverExtractAndOverSubmit) {
   const std::unique_ptr<Engine> engine = MakeCpuEngine({.threads = 2});
-  const absl::StatusOr<client::JobOutcome> here =
+  const absl::StatusOr<JobOutcome> here =
       client::EmbeddedExtractor(engine.get(), 2).Run(TracesJob(), nullptr, {});
   ASSERT_TRUE(here.ok()) << here.status();
   ASSERT_TRUE(here->frame.origin.traces.has_value());
@@ -151,7 +151,7 @@ TEST_F(TracesTest, GiveTheFrameOfThisProcessOverExtractAndOverSubmit) {
   Start(MakeCpuEngine({.threads = 1}));
   const auto connection = client::MakeGrpcConnection(server_->grpc_address());
   for (const bool upload : {false, true}) {
-    const absl::StatusOr<client::JobOutcome> there =
+    const absl::StatusOr<JobOutcome> there =
         client::RemoteExtractor(connection.get(), {.upload = upload, .retry = {}})
             .Run(TracesJob(), nullptr, {});
     ASSERT_TRUE(there.ok()) << there.status();
@@ -159,9 +159,9 @@ TEST_F(TracesTest, GiveTheFrameOfThisProcessOverExtractAndOverSubmit) {
   }
   const Answer detached = Submit(TracesHeader());
   ASSERT_TRUE(detached.status.ok()) << detached.message();
-  client::EventAssembler assembler(nullptr);
+  EventAssembler assembler(nullptr);
   for (const v1::ExtractEvent& event : detached.events) ASSERT_TRUE(assembler.Add(event).ok());
-  const absl::StatusOr<client::JobOutcome> kept = assembler.Finish();
+  const absl::StatusOr<JobOutcome> kept = assembler.Finish();
   ASSERT_TRUE(kept.ok()) << kept.status();
   ExpectSameFrames(kept->frame, here->frame);
 }

@@ -42,7 +42,7 @@ class BatchProgress {
 };
 
 // One of the frames' jobs.
-class FrameObserver : public client::JobObserver {
+class FrameObserver : public JobObserver {
  public:
   // `name`: what lines about the frame begin with.
   FrameObserver(BatchProgress* progress, std::string name) : progress_(progress), name_(std::move(name)) {}

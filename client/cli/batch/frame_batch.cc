@@ -49,10 +49,10 @@ struct Totals {
   std::map<std::string, int> notes;  // the number of frames of each
   std::set<std::string> engines;
 
-  void Add(const FrameOutput& output, const client::JobOutcome& outcome);
+  void Add(const FrameOutput& output, const JobOutcome& outcome);
 };
 
-void Totals::Add(const FrameOutput& output, const client::JobOutcome& outcome) {
+void Totals::Add(const FrameOutput& output, const JobOutcome& outcome) {
   ++written;
   spectra += outcome.frame.fibres.count;
   bins += static_cast<int64_t>(outcome.frame.spectra.flux.size());
@@ -100,7 +100,7 @@ class Batch {
   void Refused() ABSL_LOCKS_EXCLUDED(mutex_);
   // Leaves the tasks that nobody has begun.
   void GiveUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Succeed(const FrameTask& task, const client::JobOutcome& outcome) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Succeed(const FrameTask& task, const JobOutcome& outcome) ABSL_LOCKS_EXCLUDED(mutex_);
   void PrintSummary(const Totals& totals) const;
 
   const std::vector<FrameTask>& tasks_;
@@ -163,7 +163,7 @@ void Batch::Take(size_t index, bool wait) {
 void Batch::RunOne(size_t index) {
   const FrameTask& task = tasks_[index];
   FrameObserver observer(&progress_, task.job.image);
-  const absl::StatusOr<client::JobOutcome> outcome = extractor_->Run(task.job, &observer, stop_);
+  const absl::StatusOr<JobOutcome> outcome = extractor_->Run(task.job, &observer, stop_);
   if (stop_.stop_requested()) return;
   if (!outcome.ok()) {
     const int code = ExitCodeOf(outcome.status());
@@ -203,7 +203,7 @@ void Batch::GiveUp() {
   elsewhere_.clear();
 }
 
-void Batch::Succeed(const FrameTask& task, const client::JobOutcome& outcome) {
+void Batch::Succeed(const FrameTask& task, const JobOutcome& outcome) {
   const FrameFit fit = FitOf(outcome);
   const std::optional<TraceReport>& traces = outcome.frame.origin.traces;
   progress_.OnWritten(absl::StrFormat(

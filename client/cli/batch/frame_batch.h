@@ -25,7 +25,7 @@ class BatchRecord {
   // again.
   virtual absl::StatusOr<State> Begin(size_t task) = 0;
   // The task's files were written. An error if that could not be noted.
-  virtual absl::Status Done(size_t task, const client::JobOutcome& outcome) = 0;
+  virtual absl::Status Done(size_t task, const JobOutcome& outcome) = 0;
   virtual void Failed(size_t task, const absl::Status& status) = 0;
   virtual void End(size_t task) = 0;
 };

@@ -80,7 +80,7 @@ int FailWatch(const absl::Status& status) {
   return client::IsTheJobsOwn(status) ? CodeOfTheJobs(status, code) : code;
 }
 
-absl::StatusOr<client::Submitted> Submit(const DetachedCommandOptions& options, client::JobObserver* progress,
+absl::StatusOr<client::Submitted> Submit(const DetachedCommandOptions& options, JobObserver* progress,
                                          std::stop_token stop) {
   SPEXD_ASSIGN_OR_RETURN(client::Job job, MakeJob(options.job, options.model));
   job.products = options.asked;

@@ -42,7 +42,7 @@ struct ExtractCommandOptions {
 };
 
 // The engine of a job that ran here is left in `engine`; the outcome does not need it.
-absl::StatusOr<client::JobOutcome> RunJob(const ExtractCommandOptions& options, const client::Job& job,
+absl::StatusOr<JobOutcome> RunJob(const ExtractCommandOptions& options, const client::Job& job,
                                           Progress* progress, std::stop_token stop,
                                           std::unique_ptr<Engine>* engine) {
   if (!options.where.server.address.empty()) {
@@ -73,7 +73,7 @@ absl::StatusOr<client::JobOutcome> RunJob(const ExtractCommandOptions& options, 
 }
 
 // The server's, or made here, where the job ran embedded.
-absl::Status TakeProducts(const ExtractCommandOptions& options, const client::JobOutcome& outcome,
+absl::Status TakeProducts(const ExtractCommandOptions& options, const JobOutcome& outcome,
                           std::stop_token stop) {
   const bool quiet = options.output.quiet;
   if (outcome.products.has_value())
@@ -120,7 +120,7 @@ int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::ti
   ReportIdleFlags(options.job, options.where, options.output.quiet);
   Progress progress(StyleOf(options.output), options.job.input);
   std::unique_ptr<Engine> engine;
-  const absl::StatusOr<client::JobOutcome> outcome =
+  const absl::StatusOr<JobOutcome> outcome =
       RunJob(options, *job, &progress, stop.get_token(), &engine);
   progress.End();
   if (stop.stop_requested()) {

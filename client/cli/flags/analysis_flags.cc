@@ -146,7 +146,7 @@ absl::Status CheckProductFiles(const AnalysisFlags& flags, const std::vector<std
   return absl::OkStatus();
 }
 
-absl::Status CheckWereAsked(const AnalysisFlags& flags, const std::optional<client::NamedProducts>& made) {
+absl::Status CheckWereAsked(const AnalysisFlags& flags, const std::optional<NamedProducts>& made) {
   const FrameProducts none;
   const FrameProducts& products = made.has_value() ? made->products : none;
   const struct {
@@ -166,7 +166,7 @@ absl::Status CheckWereAsked(const AnalysisFlags& flags, const std::optional<clie
 }
 
 WrittenProducts WriteProducts(const Frame& frame, const AnalysisFlags& flags,
-                              const client::NamedProducts& made, bool quiet) {
+                              const NamedProducts& made, bool quiet) {
   const FrameProducts& products = made.products;
   Results results(quiet);
   DeliverSky(frame, flags, products.sky, &results);
@@ -203,7 +203,7 @@ absl::Status MakeProducts(const Frame& frame, const DeviceSpectra* resident, con
                           const EngineChoice& where, bool quiet, std::stop_token stop) {
   const int threads = where.threads > 0 ? where.threads : AvailableCpus();
   SPEXD_ASSIGN_OR_RETURN(AnalysisRequest request, RequestOf(flags, threads));
-  client::NamedProducts made;
+  NamedProducts made;
   absl::Status templates_status;  // templates that cannot be used are an error of the velocities alone
   if (!flags.velocities.empty()) {
     absl::StatusOr<TemplateLibrary> templates = LoadTemplates(flags.templates);

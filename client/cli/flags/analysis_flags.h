@@ -52,7 +52,7 @@ bool MayTakeGpu(const AnalysisFlags& flags, const EngineChoice& where);
 // What the flags ask of a server.
 client::JobProducts ProductsToAsk(const AnalysisFlags& flags);
 // InvalidArgument that names a flag whose product the server was not asked for. `made`: what came, if any.
-absl::Status CheckWereAsked(const AnalysisFlags& flags, const std::optional<client::NamedProducts>& made);
+absl::Status CheckWereAsked(const AnalysisFlags& flags, const std::optional<NamedProducts>& made);
 
 struct WrittenProducts {
   absl::Status error;    // the first of all
@@ -60,7 +60,7 @@ struct WrittenProducts {
 };
 // Writes the files of products that a server made, as MakeProducts does.
 WrittenProducts WriteProducts(const Frame& frame, const AnalysisFlags& flags,
-                              const client::NamedProducts& made, bool quiet);
+                              const NamedProducts& made, bool quiet);
 
 }  // namespace spexd::cli
 

@@ -17,7 +17,8 @@ class CameraFiberflats {
   // states none.
   static absl::StatusOr<CameraFiberflats> Load(const std::vector<std::string>& paths);
 
-  bool empty() const { return fiberflats_.empty(); }
+  // One of them; null if there are none.
+  const Fiberflat* any() const { return fiberflats_.empty() ? nullptr : &fiberflats_.front(); }
   // The one of the frame's camera, or the only one, where it states no camera; null if there are none.
   // InvalidArgument if there are those of other cameras alone. Valid as long as this.
   absl::StatusOr<const Fiberflat*> Of(const Frame& frame) const { return Of(frame.origin.image_cards); }

@@ -1,24 +1,22 @@
 #include "client/cli/joint/joint_work.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <variant>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/terminal/terminal_text.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/parallel.h"
+#include "core/fits/hdu/output_file.h"
 #include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
-#include "core/products/analyse.h"
-#include "core/products/joint/exposure_spectra.h"
-#include "core/products/joint/joint_analysis.h"
-#include "core/products/joint/joint_files.h"
+#include "core/products/joint/joint_input.h"
+#include "core/products/joint/joint_task.h"
 #include "core/products/joint/redrock_table.h"
-#include "core/products/product_files.h"
 #include "core/products/template_file.h"
 
 namespace spexd::cli {
@@ -30,63 +28,22 @@ absl::Status WithFile(const absl::Status& status, const std::string& path) {
   return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
 }
 
-// The frame less its own sky.
-absl::StatusOr<Frame> WithoutSky(Frame frame, const JointWork& work) {
-  AnalysisRequest request;
-  request.threads = work.threads;
-  SPEXD_ASSIGN_OR_RETURN(const Fiberflat* const fiberflat, work.fiberflats.Of(frame));
-  if (fiberflat != nullptr) request.fiberflat = *fiberflat;
-  SPEXD_ASSIGN_OR_RETURN(const FrameProducts products, Analyse(frame, request));
-  SPEXD_RETURN_IF_ERROR(products.sky.status());
-  return SkySubtracted(std::move(frame), *products.sky);
-}
-
-absl::StatusOr<Frame> LoadWithoutSky(const std::string& path, const JointWork& work) {
+// Spectra without the sky.
+absl::StatusOr<SpectraInput> ReadInput(const std::string& path, const JointWork& work) {
+  const Workers workers = {.threads = work.threads};
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.threads = work.threads}));
-  SPEXD_ASSIGN_OR_RETURN(Frame frame, ReadFrame(source));
-  if (!work.sky_subtracted && HasSky(frame, path)) return WithoutSky(std::move(frame), work);
-  if (work.fiberflats.empty()) return frame;
-  return absl::InvalidArgumentError(
-      "has no sky in it, and a frame is divided by its fiberflat before its sky is subtracted; leave out "
-      "--fiberflat");
+  SPEXD_ASSIGN_OR_RETURN(SpectraInput input, ReadSpectraInput(source, workers));
+  const Fiberflat* fiberflat = work.fiberflats.any();
+  if (const Frame* const frame = std::get_if<Frame>(&input.spectra)) {
+    SPEXD_ASSIGN_OR_RETURN(fiberflat, work.fiberflats.Of(*frame));
+  }
+  SPEXD_RETURN_IF_ERROR(SubtractOwnSky(fiberflat, work.sky_subtracted, workers, &input));
+  return input;
 }
 
-absl::StatusOr<TargetSpectra> ReadUnit(const AnalysisUnit& unit, const JointWork& work) {
-  if (unit.kind == SpectraKind::kTargets) {
-    if (!work.fiberflats.empty()) {
-      return absl::InvalidArgumentError(
-          "has spectra of targets, which are flat-fielded; leave out --fiberflat");
-    }
-    SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(unit.files[0], {.threads = work.threads}));
-    return ReadTargetSpectra(source, {.threads = work.threads});
-  }
-  std::vector<NamedFrame> frames;
-  for (const std::string& path : unit.files) {
-    absl::StatusOr<Frame> frame = LoadWithoutSky(path, work);
-    if (!frame.ok()) return WithFile(frame.status(), path);
-    frames.push_back({.name = path, .frame = *std::move(frame)});
-  }
-  return JoinFrames(std::move(frames));
-}
-
-// Leaves the arms whose letters are among those of --fitarm.
-absl::Status KeepArms(const std::vector<std::string>& letters, TargetSpectra* spectra) {
-  if (letters.empty()) return absl::OkStatus();
-  const std::string kept = absl::AsciiStrToUpper(absl::StrJoin(letters, ""));
-  std::vector<std::string> there;
-  for (const SpectraArm& arm : spectra->arms) {
-    there.push_back(arm.name);
-    const size_t own = static_cast<size_t>(std::count_if(
-        arm.name.begin(), arm.name.end(), [&](char letter) { return absl::StrContains(kept, letter); }));
-    if (own > 0 && own < arm.name.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--fitarm: the arm ", arm.name, " is of several cameras combined; name all of them, or none"));
-    }
-  }
-  std::erase_if(spectra->arms, [&](const SpectraArm& arm) { return !absl::StrContains(kept, arm.name[0]); });
-  if (!spectra->arms.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--fitarm: there is no such arm; there are ", absl::StrJoin(there, ", ")));
+absl::Status KeepFittedArms(const std::vector<std::string>& letters, TargetSpectra* spectra) {
+  const absl::Status status = KeepArms(letters, spectra);
+  return absl::Status(status.code(), absl::StrReplaceAll(status.message(), {{"arms: ", "--fitarm: "}}));
 }
 
 class UnitAnalysis {
@@ -94,54 +51,64 @@ class UnitAnalysis {
   UnitAnalysis(const AnalysisUnit& unit, const JointWork& work) : unit_(unit), work_(work) {}
 
   UnitResult Run() {
-    const absl::Status status = ReadAndAnalyse();
-    if (status.ok()) {
-      Write();
-    } else {
-      Failed(status);
-    }
+    if (const absl::Status status = ReadAndAnalyse(); !status.ok()) Failed(status);
     return std::move(result_);
   }
 
  private:
-  void Failed(const absl::Status& status) { result_.errors.push_back(WithFile(status, unit_.files[0])); }
+  // Velocities that fail have no models either, which is told once.
+  void Failed(const absl::Status& status) {
+    const absl::Status error = WithFile(status, unit_.files[0]);
+    if (result_.errors.empty() || result_.errors.back() != error) result_.errors.push_back(error);
+  }
+
+  absl::StatusOr<TargetSpectra> Read() const {
+    std::vector<SpectraInput> inputs;
+    for (const std::string& path : unit_.files) {
+      absl::StatusOr<SpectraInput> input = ReadInput(path, work_);
+      if (!input.ok()) return WithFile(input.status(), path);
+      inputs.push_back(*std::move(input));
+    }
+    SPEXD_ASSIGN_OR_RETURN(TargetSpectra spectra, JoinInputs(std::move(inputs)));
+    SPEXD_RETURN_IF_ERROR(KeepFittedArms(work_.flags.arms, &spectra));
+    return spectra;
+  }
 
   absl::Status ReadAndAnalyse() {
-    SPEXD_ASSIGN_OR_RETURN(spectra_, ReadUnit(unit_, work_));
-    SPEXD_RETURN_IF_ERROR(KeepArms(work_.flags.arms, &spectra_));
-    SPEXD_RETURN_IF_ERROR(FindRedrock());
-    RowSelection selection = work_.selection;
-    if (work_.flags.select_by_redrock) selection.stars = &*redrock_;
-    SPEXD_ASSIGN_OR_RETURN(const std::vector<int> rows, SelectRows(spectra_, selection));
-    JointRequest request;
-    SPEXD_ASSIGN_OR_RETURN(request.targets, GroupRows(spectra_, rows, work_.flags.per_target));
-    if (work_.templates.has_value()) request.templates = &*work_.templates;
-    SPEXD_ASSIGN_OR_RETURN(options_.exclude, ExcludedOf(work_.flags, unit_.kind == SpectraKind::kTargets));
-    if (work_.flags.coefficients.has_value()) options_.degree = *work_.flags.coefficients - 1;
-    options_.scan_degree = std::min(options_.scan_degree, options_.degree);
-    options_.threads = work_.threads;
-    request.velocity_options = options_;
-    request.lines = !unit_.redshifts.empty();
-    request.analyser = work_.analyser;
-    request.fall_back = work_.fall_back;
-    request.threads = work_.threads;
-    SPEXD_ASSIGN_OR_RETURN(products_, AnalyseJointly(spectra_, request));
-    result_.fits = static_cast<int64_t>(products_.targets.size());
+    SPEXD_ASSIGN_OR_RETURN(const TargetSpectra spectra, Read());
+    SPEXD_ASSIGN_OR_RETURN(const std::optional<Source> redrock, FindRedrock());
+    const JointFlags& flags = work_.flags;
+    JointTask task;
+    if (work_.templates.has_value()) task.templates = &*work_.templates;
+    task.velocities = !unit_.velocities.empty();
+    task.models = !unit_.models.empty();
+    task.lines = !unit_.redshifts.empty();
+    task.rows = work_.selection;
+    task.select_by_redrock = flags.select_by_redrock;
+    if (redrock.has_value()) task.redrock = &*redrock;
+    task.per_target = flags.per_target;
+    task.coefficients = flags.coefficients;
+    SPEXD_ASSIGN_OR_RETURN(task.exclude, ExcludedOf(flags, unit_.kind == SpectraKind::kTargets));
+    task.analyser = work_.analyser;
+    task.fall_back = work_.fall_back;
+    task.threads = work_.threads;
+    SPEXD_ASSIGN_OR_RETURN(result_.fits,
+                           RunJointTask(spectra, unit_.kind, task,
+                                        [this](JointProduct product, const absl::StatusOr<JointFile>& file) {
+                                          const absl::Status status = Write(product, file);
+                                          if (!status.ok()) Failed(status);
+                                        }));
     return absl::OkStatus();
   }
 
   // An error where rows shall be selected by redrock's file and there is none; a note where its columns alone
   // are asked for.
-  absl::Status FindRedrock() {
+  absl::StatusOr<std::optional<Source>> FindRedrock() const {
     const JointFlags& flags = work_.flags;
-    if (!flags.select_by_redrock && !flags.include_redrock) return absl::OkStatus();
+    if (!flags.select_by_redrock && !flags.include_redrock) return std::nullopt;
     const bool of_targets = unit_.kind == SpectraKind::kTargets;
     const std::string path = of_targets ? RedrockPathOf(unit_.files[0]) : "";
-    if (!path.empty()) {
-      SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.threads = work_.threads}));
-      SPEXD_ASSIGN_OR_RETURN(redrock_, ReadRedrock(source, spectra_));
-      return absl::OkStatus();
-    }
+    if (!path.empty()) return Source::FromFile(path, {.threads = work_.threads});
     const std::string lack =
         absl::StrCat(unit_.files[0], ": there is no file redrock-* or zbest-* beside it");
     if (flags.select_by_redrock) {
@@ -150,53 +117,51 @@ class UnitAnalysis {
     if (!work_.quiet) {
       std::fprintf(stderr, "spex: %s: no columns RR_*\n", ForTerminal(lack).c_str());
     }
+    return std::nullopt;
+  }
+
+  absl::Status Write(JointProduct product, const absl::StatusOr<JointFile>& file) const {
+    SPEXD_RETURN_IF_ERROR(file.status());
+    const std::string& path = PathOf(product);
+    SPEXD_RETURN_IF_ERROR(WriteFileAtomically(path, file->bytes));
+    // Models have a line of their own only where there is no table beside them.
+    if (work_.quiet || (product == JointProduct::kModels && !unit_.velocities.empty())) {
+      return absl::OkStatus();
+    }
+    const std::string what =
+        absl::StrCat(NameOf(product), " of ", file->targets, " targets", Good(product, *file));
+    std::printf("%s: %s\n", ForTerminal(path).c_str(),
+                file->targets > 0 ? what.c_str() : "no row is selected");
+    std::fflush(stdout);
     return absl::OkStatus();
   }
 
-  void Write() {
-    if (work_.templates.has_value()) WriteVelocityFiles();
-    if (unit_.redshifts.empty()) return;
-    if (!products_.lines.ok()) return Failed(products_.lines.status());
-    const auto accepted = std::count_if(products_.lines->begin(), products_.lines->end(),
-                                        [](const LineRedshift& line) { return line.warning == 0; });
-    Wrote(unit_.redshifts, absl::StrCat("redshifts of ", result_.fits, " targets, ", accepted, " accepted"),
-          WriteJointLines(spectra_, products_, unit_.redshifts));
+  const std::string& PathOf(JointProduct product) const {
+    switch (product) {
+      case JointProduct::kVelocities:
+        return unit_.velocities;
+      case JointProduct::kModels:
+        return unit_.models;
+      case JointProduct::kRedshifts:
+        break;
+    }
+    return unit_.redshifts;
   }
 
-  void WriteVelocityFiles() {
-    if (!products_.velocities.ok()) return Failed(products_.velocities.status());
-    if (!unit_.velocities.empty()) {
-      const auto safe = std::count_if(products_.velocities->begin(), products_.velocities->end(),
-                                      [](const StarVelocity& star) { return star.flag == 0; });
-      Wrote(unit_.velocities,
-            absl::StrCat("velocities of ", result_.fits, " targets, ", safe, " without a warning"),
-            WriteJointVelocities(spectra_, products_, work_.templates->names, options_, redrock_,
-                                 unit_.velocities));
+  static std::string Good(JointProduct product, const JointFile& file) {
+    switch (product) {
+      case JointProduct::kVelocities:
+        return absl::StrCat(", ", file.good, " without a warning");
+      case JointProduct::kModels:
+        return "";
+      case JointProduct::kRedshifts:
+        break;
     }
-    if (unit_.models.empty()) return;
-    const absl::Status status = WriteJointModels(spectra_, products_, unit_.models);
-    // A line of its own only where there is no table beside it.
-    if (unit_.velocities.empty()) {
-      Wrote(unit_.models, absl::StrCat("models of ", result_.fits, " targets"), status);
-    } else if (!status.ok()) {
-      Failed(status);
-    }
-  }
-
-  void Wrote(const std::string& path, const std::string& what, const absl::Status& status) {
-    if (!status.ok()) return Failed(status);
-    if (work_.quiet) return;
-    std::printf("%s: %s\n", ForTerminal(path).c_str(),
-                result_.fits > 0 ? ForTerminal(what).c_str() : "no row is selected");
-    std::fflush(stdout);
+    return absl::StrCat(", ", file.good, " accepted");
   }
 
   const AnalysisUnit& unit_;
   const JointWork& work_;
-  TargetSpectra spectra_;
-  VelocityOptions options_;
-  std::optional<RedrockTable> redrock_;
-  JointProducts products_;
   UnitResult result_;
 };
 

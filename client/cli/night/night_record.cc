@@ -66,7 +66,7 @@ bool IsAsRecorded(const json& record, const char* key, const std::string& path) 
   return now.ok() && *recorded == *now;
 }
 
-json Measured(const client::JobOutcome& outcome) {
+json Measured(const JobOutcome& outcome) {
   const Frame& frame = outcome.frame;
   const FrameFit fit = FitOf(outcome);
   json measured = {
@@ -173,7 +173,7 @@ absl::StatusOr<BatchRecord::State> NightRecord::Begin(size_t task) {
   return state;
 }
 
-absl::Status NightRecord::Done(size_t task, const client::JobOutcome& outcome) {
+absl::Status NightRecord::Done(size_t task, const JobOutcome& outcome) {
   const FrameOutput& output = tasks_[task].output;
   json record = {{"output", NameOf(task)},
                  {"expid", rows_[task].expid},

@@ -35,7 +35,7 @@ class NightRecord : public BatchRecord {
                                                            const std::vector<FrameTask>& tasks);
 
   absl::StatusOr<State> Begin(size_t task) override;
-  absl::Status Done(size_t task, const client::JobOutcome& outcome) override;
+  absl::Status Done(size_t task, const JobOutcome& outcome) override;
   void Failed(size_t task, const absl::Status& status) override;
   void End(size_t task) override;
 

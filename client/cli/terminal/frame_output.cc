@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void PrintSummary(const FrameOutput& output, const client::JobOutcome& outcome, double write_seconds,
+void PrintSummary(const FrameOutput& output, const JobOutcome& outcome, double write_seconds,
                   double total_seconds) {
   std::string text = Describe(output, outcome) + "\n";
   for (const std::string& other : {output.model, output.psf}) {
@@ -44,7 +44,7 @@ void PrintSummary(const FrameOutput& output, const client::JobOutcome& outcome, 
   std::fputs(text.c_str(), stdout);
 }
 
-absl::Status WritePsfOut(const FrameOutput& output, const client::JobOutcome& outcome) {
+absl::Status WritePsfOut(const FrameOutput& output, const JobOutcome& outcome) {
   if (!outcome.frame.origin.traces.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--psf-out: the frame came without trace shifts: the server is older than they are; "
@@ -123,7 +123,7 @@ absl::Status CheckOutputs(const FrameOutput& output,
   return absl::OkStatus();
 }
 
-absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome, int threads) {
+absl::Status WriteFiles(const FrameOutput& output, const JobOutcome& outcome, int threads) {
   // A script that waits for the frame finds the model and the PSF there.
   if (!output.model.empty()) {
     SPEXD_RETURN_IF_ERROR(WriteModel(outcome.model, outcome.frame.origin, output.model, threads));
@@ -142,11 +142,11 @@ int CodeOfWriteError(const absl::Status& error) {
   return code == kServer ? kInternal : code;  // "exhausted" is the disk here, not a server
 }
 
-FrameFit FitOf(const client::JobOutcome& outcome) {
+FrameFit FitOf(const JobOutcome& outcome) {
   return outcome.summary.fit.has_value() ? *outcome.summary.fit : MeasureFit(outcome.frame.spectra, {});
 }
 
-std::string Describe(const FrameOutput& output, const client::JobOutcome& outcome) {
+std::string Describe(const FrameOutput& output, const JobOutcome& outcome) {
   const Frame& frame = outcome.frame;
   const double bins = static_cast<double>(frame.spectra.flux.size());
   return absl::StrFormat("Wrote %s: %d spectra of %d bins, %.2f %% masked, %.2f %% without data",
@@ -207,7 +207,7 @@ ProgressStyle StyleOf(const FrameOutput& output) {
   return DefaultProgressStyle();
 }
 
-int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, int threads,
+int Deliver(const FrameOutput& output, const JobOutcome& outcome, int threads,
             Clock::time_point start) {
   const Clock::time_point write_start = Clock::now();
   if (absl::Status status = WriteFiles(output, outcome, threads); !status.ok()) {

@@ -39,18 +39,18 @@ absl::Status CheckOutputs(const FrameOutput& output,
 
 // Writes the model and the PSF, then the frame, by up to `threads` threads. Nothing stays after an error.
 // FailedPrecondition if the PSF's file is not the one that the frame was extracted with.
-absl::Status WriteFiles(const FrameOutput& output, const client::JobOutcome& outcome, int threads);
+absl::Status WriteFiles(const FrameOutput& output, const JobOutcome& outcome, int threads);
 int CodeOfWriteError(const absl::Status& error);
 
 // What is said about a frame that was written: "Wrote frame.fits: 500 spectra of 2326 bins, ...", without end
 // of line; and what a user may not expect of it.
-std::string Describe(const FrameOutput& output, const client::JobOutcome& outcome);
+std::string Describe(const FrameOutput& output, const JobOutcome& outcome);
 std::vector<std::string> NotesOn(const FrameOutput& output, const Frame& frame);
 // What --verbose adds: the largest errors of the solution, if they are not negative, and the stages.
 std::string DescribeWork(double largest_residual, double largest_root_error,
                          const std::vector<StageSeconds>& stages);
 // How well the image was fitted; measured here if the server is too old to tell.
-FrameFit FitOf(const client::JobOutcome& outcome);
+FrameFit FitOf(const JobOutcome& outcome);
 // The median chi2pix of the frame, or that of a fibre if it is larger.
 double LargestMedianChi2pix(const FrameFit& fit);
 // What to say if the largest median is above --max-chi2pix.
@@ -61,7 +61,7 @@ ProgressStyle StyleOf(const FrameOutput& output);
 // Writes the files, prints the summary (unless quiet) and the bundles that failed. Returns the exit code: kOk
 // or kDifferent (some bundles failed, or --max-chi2pix is exceeded) if the files are there, complete; else none of them is. `threads`: see
 // WriteFiles. `start`: when the command began.
-int Deliver(const FrameOutput& output, const client::JobOutcome& outcome, int threads,
+int Deliver(const FrameOutput& output, const JobOutcome& outcome, int threads,
             std::chrono::steady_clock::time_point start);
 
 }  // namespace spexd::cli

@@ -14,7 +14,7 @@ enum class ProgressStyle { kNone, kLines, kBar };
 // kBar where stdout is a terminal that can redraw a line, else kLines.
 ProgressStyle DefaultProgressStyle();
 
-class Progress : public client::JobObserver {
+class Progress : public JobObserver {
  public:
   // `image`: the input's path, shown by its last part.
   Progress(ProgressStyle style, const std::string& image);

@@ -112,16 +112,16 @@ class JointVelocities {
         options_(options),
         workers_{options.threads, options.stop},
         velocities_(ScannedVelocities(options)),
+        at_once_(TargetsAtOnce(library.templates(), static_cast<int64_t>(velocities_.size()))),
         model_{&library, options.degree, options.rotation, {}, {}} {}
 
   absl::StatusOr<std::vector<StarVelocity>> Run() {
     SPEXD_RETURN_IF_ERROR(FindRowsThatCount());
     SPEXD_RETURN_IF_ERROR(PrepareTemplates());
     stars_.resize(targets_.size());
-    const auto count = static_cast<int64_t>(targets_.size()),
-               at_once = TargetsAtOnce(library_.templates(), static_cast<int64_t>(velocities_.size()));
-    for (int64_t first = 0; first < count; first += at_once) {
-      const int64_t end = std::min(count, first + at_once);
+    const auto count = static_cast<int64_t>(targets_.size());
+    for (int64_t first = 0; first < count; first += at_once_) {
+      const int64_t end = std::min(count, first + at_once_);
       SPEXD_ASSIGN_OR_RETURN(const ScanOfArms scan, Scan(first, end));
       SPEXD_RETURN_IF_ERROR(ParallelFor(end - first, workers_, [&](int64_t i) {
         stars_[static_cast<size_t>(first + i)] = Fit(scan, i, targets_[static_cast<size_t>(first + i)]);
@@ -185,17 +185,28 @@ class JointVelocities {
         }
       }
       if (rows.empty()) continue;
-      SPEXD_ASSIGN_OR_RETURN(const auto chi2,
-                             ScanVelocities(arms_[a], rows, *smooth_[a], velocities_, options_, workers_));
-      sums.Assign({end - first, chi2.shape(1), chi2.shape(2)});
-      const int64_t size = chi2.shape(1) * chi2.shape(2);
-      for (size_t k = 0; k < rows.size(); ++k) {
-        const double* const from = &chi2(static_cast<int64_t>(k), 0, 0);
-        double* const to = &sums(owners[k], 0, 0);
-        for (int64_t n = 0; n < size; ++n) to[n] += from[n];
+      sums.Assign({end - first, library_.templates(), static_cast<int64_t>(velocities_.size())});
+      // Targets may have many exposures.
+      for (size_t k = 0; k < rows.size(); k += static_cast<size_t>(at_once_)) {
+        const size_t count = std::min(rows.size() - k, static_cast<size_t>(at_once_));
+        SPEXD_RETURN_IF_ERROR(AddScans(a, absl::MakeConstSpan(rows).subspan(k, count), &owners[k], &sums));
       }
     }
     return scan;
+  }
+
+  // Adds the scan of each row to that of its owner.
+  absl::Status AddScans(size_t arm, absl::Span<const int> rows, const int64_t* owners,
+                        Array<double, 3>* sums) const {
+    SPEXD_ASSIGN_OR_RETURN(const auto chi2, ScanVelocities(arms_[arm], {rows.begin(), rows.end()},
+                                                           *smooth_[arm], velocities_, options_, workers_));
+    const int64_t size = chi2.shape(1) * chi2.shape(2);
+    for (size_t k = 0; k < rows.size(); ++k) {
+      const double* const from = &chi2(static_cast<int64_t>(k), 0, 0);
+      double* const to = &(*sums)(owners[k], 0, 0);
+      for (int64_t n = 0; n < size; ++n) to[n] += from[n];
+    }
+    return absl::OkStatus();
   }
 
   // `i`: of the target in the scan.
@@ -235,6 +246,7 @@ class JointVelocities {
   const VelocityOptions& options_;
   const Workers workers_;
   const std::vector<double> velocities_;
+  const int64_t at_once_;                                               // targets, and rows of an arm
   std::vector<std::vector<char>> counts_;                               // [arm][row]: has enough bins
   std::vector<std::shared_ptr<const BinnedTemplates>> smooth_, sharp_;  // [arm]: of the scan, of the fits
   VelocityModel model_;

@@ -79,8 +79,8 @@ inline std::vector<double> ScannedVelocities(const VelocityOptions& options) {
   return velocities;
 }
 
-// Targets whose scans are in memory at a time, on processors: for each arm twice [target, template, velocity]
-// in double precision.
+// Targets whose scans are in memory at a time, on processors, and rows of an arm before they are added: for
+// each arm [target, template, velocity] in double precision, and [row, template, velocity].
 int64_t TargetsAtOnce(int64_t templates, int64_t velocities);
 
 // Velocities of targets from all their arms and exposures: one star, with a continuum in each arm of each

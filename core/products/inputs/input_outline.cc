@@ -1,46 +1,15 @@
 #include "core/products/inputs/input_outline.h"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/table.h"
 #include "core/fits/images/image_hdu.h"
+#include "core/products/inputs/outline_bytes.h"
 
 namespace spexd {
 namespace {
-
-// Adds up what reading takes.
-class Bytes {
- public:
-  explicit Bytes(std::stop_token stop) : stop_(std::move(stop)) {}
-  // An image, of which each pixel takes `pixel_bytes`, and what decoding it takes meanwhile.
-  absl::Status AddImage(const Hdu& hdu, const ImageLayout& layout, int64_t pixel_bytes) {
-    SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout, stop_));
-    SPEXD_ASSIGN_OR_RETURN(const int64_t scratch, ScratchBytes(hdu, layout, 1));
-    scratch_ = std::max(scratch_, scratch);
-    if (Add(layout.pixels, pixel_bytes)) return absl::OkStatus();
-    return hdu.Error(absl::StrCat("has ", layout.pixels, " pixels, more than any memory holds"));
-  }
-  // False: more than any memory holds.
-  bool Add(int64_t count, int64_t bytes_each) {
-    const std::optional<int64_t> bytes = CheckedProduct(count, bytes_each);
-    const std::optional<int64_t> sum = bytes ? CheckedSum(bytes_, *bytes) : std::nullopt;
-    if (!sum || !CheckedSum(*sum, scratch_)) return false;
-    bytes_ = *sum;
-    return true;
-  }
-  int64_t sum() const { return bytes_ + scratch_; }
-
- private:
-  const std::stop_token stop_;
-  int64_t bytes_ = 0, scratch_ = 0;
-};
 
 // The layout of an HDU of 2 axes, `what`.
 absl::StatusOr<ImageLayout> LayoutOfTwoAxes(const Hdu& hdu, absl::string_view what) {
@@ -61,7 +30,7 @@ absl::StatusOr<InputOutline> FiberflatOutline(const FitsFile& file, const std::s
   SPEXD_ASSIGN_OR_RETURN(const Hdu* const hdu, file.Get({"FIBERFLAT"}));
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOfTwoAxes(*hdu, "row and bin"));
   const int64_t rows = layout.axes[1], bins = layout.axes[0];
-  Bytes bytes(stop);
+  OutlineBytes bytes(1, stop);
   // With its ivar, which it has in any case.
   SPEXD_RETURN_IF_ERROR(bytes.AddImage(*hdu, layout, sizeof(double) + sizeof(float)));
   for (const char* name : {"IVAR", "MASK"}) {
@@ -96,7 +65,7 @@ absl::StatusOr<InputOutline> TemplatesOutline(const FitsFile& file, const std::s
   SPEXD_ASSIGN_OR_RETURN(const Hdu* const params, file.Get({"PARAMS"}));
   SPEXD_ASSIGN_OR_RETURN(const TableView table, TableView::Make(*params));
   SPEXD_RETURN_IF_ERROR(CheckRows(*params, table, layout.axes[1], "TEMPLATES"));
-  Bytes bytes(stop);
+  OutlineBytes bytes(1, stop);
   // As they are read, and in double precision.
   SPEXD_RETURN_IF_ERROR(bytes.AddImage(*hdu, layout, sizeof(float) + sizeof(double)));
   if (!bytes.Add(file.structure_bytes(), 1) || !bytes.Add(layout.axes[1], kBytesOfTemplateNode))

@@ -66,7 +66,8 @@ absl::StatusOr<std::vector<UsableSpectra>> UsableParts(const TargetSpectra& spec
 
 }  // namespace
 
-absl::StatusOr<JointProducts> AnalyseJointly(const TargetSpectra& spectra, const JointRequest& request) {
+absl::StatusOr<JointProducts> AnalyseJointly(const TargetSpectra& spectra, const JointRequest& request,
+                                             const LineObserver& lines_made) {
   if (spectra.arms.empty()) return absl::InvalidArgumentError(absl::StrCat(spectra.name, ": has no arms"));
   JointProducts products;
   products.targets = request.targets;
@@ -83,6 +84,7 @@ absl::StatusOr<JointProducts> AnalyseJointly(const TargetSpectra& spectra, const
     options.threads = request.threads;
     options.stop = request.stop;
     products.lines = analysis->FindLineRedshifts(request.targets, options);
+    if (lines_made) lines_made(products);
   }
   if (request.templates != nullptr) {
     VelocityOptions options = request.velocity_options;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -49,10 +50,14 @@ struct JointProducts {
   absl::StatusOr<std::vector<LineRedshift>> lines = absl::CancelledError("not asked for");
 };
 
+// Hears of the redshifts that are asked for once they are there or have failed, before velocities are begun.
+using LineObserver = std::function<void(const JointProducts& products)>;
+
 // Arms that were combined of several cameras are cut where the cameras of DESI overlap (5780 and 7570
 // Angstrom). A product that fails has its error and does not harm the other. An error of both: spectra that
 // MakeUsable refuses.
-absl::StatusOr<JointProducts> AnalyseJointly(const TargetSpectra& spectra, const JointRequest& request);
+absl::StatusOr<JointProducts> AnalyseJointly(const TargetSpectra& spectra, const JointRequest& request,
+                                             const LineObserver& lines_made = {});
 
 }  // namespace spexd
 

@@ -27,10 +27,10 @@ namespace {
 
 constexpr char kKilometres[] = "km s-1";  // as rvs_desi_fit writes it
 
-// A file that begins with the cards of the spectra. Keeps the images that are written when it ends.
-class JointFile {
+// A file that begins with the cards of the spectra. Keeps the images that are copied when it ends.
+class FileOfSpectra {
  public:
-  explicit JointFile(const TargetSpectra& spectra) : fits_(1 << 20) {
+  explicit FileOfSpectra(const TargetSpectra& spectra) : fits_(1 << 20) {
     fits_.BeginImage("PRIMARY", FLOAT_IMG, {});
     const std::vector<std::string> cards = FilterCards(spectra.cards, [](absl::string_view card) {
       return !IsStructuralCard(card) && !IsWorldCoordinateCard(card);
@@ -226,12 +226,13 @@ NumberTable JointLineTable(const TargetSpectra& spectra, const JointProducts& pr
   return table;
 }
 
-absl::Status WriteJointVelocities(const TargetSpectra& spectra, const JointProducts& products,
-                                  const std::vector<std::string>& parameters, const VelocityOptions& options,
-                                  const std::optional<RedrockTable>& redrock, const std::string& path) {
+absl::StatusOr<std::string> JointVelocityFile(const TargetSpectra& spectra, const JointProducts& products,
+                                              const std::vector<std::string>& parameters,
+                                              const VelocityOptions& options,
+                                              const std::optional<RedrockTable>& redrock, int threads) {
   const std::vector<StarVelocity>& stars = *products.velocities;
   const std::vector<int> rows = FirstRows(products);
-  JointFile file(spectra);
+  FileOfSpectra file(spectra);
   file.AddResults("RVTAB", JointVelocityTable(spectra, products, parameters, redrock), spectra.barycentric);
   file.fits().AddRawTable(RowsOf(spectra.fibermap, rows));
   if (spectra.scores.has_value()) file.fits().AddRawTable(RowsOf(*spectra.scores, rows));
@@ -250,27 +251,27 @@ absl::Status WriteJointVelocities(const TargetSpectra& spectra, const JointProdu
                        return ArmOf(star, part).scan;
                      }));
   }
-  return file.fits().Write(path);
+  return file.fits().Bytes(threads);
 }
 
-absl::Status WriteJointModels(const TargetSpectra& spectra, const JointProducts& products,
-                              const std::string& path) {
-  JointFile file(spectra);
+absl::StatusOr<std::string> JointModelFile(const TargetSpectra& spectra, const JointProducts& products,
+                                           int threads) {
+  FileOfSpectra file(spectra);
   for (size_t arm = 0; arm < spectra.arms.size(); ++arm) {
     const SpectraArm& of = spectra.arms[arm];
     file.AddAxis(absl::StrCat(of.name, "_WAVELENGTH"), of.grid.Values(), "Angstrom", "vacuum");
     file.AddRows(absl::StrCat(of.name, "_MODEL"), JointModels(spectra, products, arm));
   }
   file.fits().AddRawTable(RowsOf(spectra.fibermap, FirstRows(products)));
-  return file.fits().Write(path);
+  return file.fits().Bytes(threads);
 }
 
-absl::Status WriteJointLines(const TargetSpectra& spectra, const JointProducts& products,
-                             const std::string& path) {
-  JointFile file(spectra);
+absl::StatusOr<std::string> JointLineFile(const TargetSpectra& spectra, const JointProducts& products,
+                                          int threads) {
+  FileOfSpectra file(spectra);
   file.AddResults("ZLINES", JointLineTable(spectra, products), spectra.barycentric);
   WriteLineNames(&file.fits());
-  return file.fits().Write(path);
+  return file.fits().Bytes(threads);
 }
 
 }  // namespace spexd

@@ -1,6 +1,5 @@
 // The tables and files of joint velocities and redshifts, with the columns of rvspecfit's rvs_desi_fit; see
-// core/products/README.md. Written as all files are (core/fits/writers.h). Without any target, tables and
-// images have no rows.
+// core/products/README.md. Without any target, tables and images have no rows.
 #ifndef SPEXD_CORE_PRODUCTS_JOINT_JOINT_FILES_H_
 #define SPEXD_CORE_PRODUCTS_JOINT_JOINT_FILES_H_
 
@@ -9,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/analysis/velocity/velocity.h"
 #include "core/base/array.h"
 #include "core/model/target_spectra.h"
@@ -33,18 +32,21 @@ NumberTable JointLineTable(const TargetSpectra& spectra, const JointProducts& pr
 // of the spectra. REQUIRES: products.velocities is OK.
 Array<float, 2> JointModels(const TargetSpectra& spectra, const JointProducts& products, size_t arm);
 
+// The bytes of the files, which depend on the products alone: no dates. Up to `threads` threads put them
+// together.
+//
 // HDUs RVTAB, FIBERMAP, SCORES and EXP_FIBERMAP where the spectra have them; VELOCITY [velocity] and CHI2
 // [target, velocity]: the scan, and X_CHI2 for each part. REQUIRES: products.velocities is OK.
-absl::Status WriteJointVelocities(const TargetSpectra& spectra, const JointProducts& products,
-                                  const std::vector<std::string>& parameters,
-                                  const VelocityOptions& options, const std::optional<RedrockTable>& redrock,
-                                  const std::string& path);
+absl::StatusOr<std::string> JointVelocityFile(const TargetSpectra& spectra, const JointProducts& products,
+                                              const std::vector<std::string>& parameters,
+                                              const VelocityOptions& options,
+                                              const std::optional<RedrockTable>& redrock, int threads = 1);
 // HDUs X_WAVELENGTH and X_MODEL [target, bin] of each arm, and FIBERMAP. REQUIRES: products.velocities is OK.
-absl::Status WriteJointModels(const TargetSpectra& spectra, const JointProducts& products,
-                              const std::string& path);
+absl::StatusOr<std::string> JointModelFile(const TargetSpectra& spectra, const JointProducts& products,
+                                           int threads = 1);
 // HDUs ZLINES and LINES. REQUIRES: products.lines is OK.
-absl::Status WriteJointLines(const TargetSpectra& spectra, const JointProducts& products,
-                             const std::string& path);
+absl::StatusOr<std::string> JointLineFile(const TargetSpectra& spectra, const JointProducts& products,
+                                          int threads = 1);
 
 }  // namespace spexd
 

@@ -53,7 +53,8 @@ inline constexpr JointProduct kJointProducts[] = {JointProduct::kVelocities, Joi
 // "velocities", "models", "redshifts": in messages, the log and metrics.
 const char* NameOf(JointProduct product);
 
-// Takes each file that is asked for, or why it could not be made, as soon as that is known.
+// Takes each file that is asked for, or why it could not be made, as soon as that is known: redshifts, then
+// velocities, then models.
 using JointSink = std::function<void(JointProduct product, absl::StatusOr<JointFile> file)>;
 
 // The number of fits, of rows or targets. An error of all files, before the first: what SelectRows,
@@ -68,10 +69,12 @@ struct JointSize {
   int64_t templates = 0, samples = 0;
   bool models = false;
   int threads = 1;
+  bool per_target = false;  // a target may have any number of the rows
 };
-// Upper estimates of the memory that the spectra take once they are read, with all that SubtractOwnSky,
-// JoinInputs and RunJointTask take and make; and of the bytes of all files.
+// An upper estimate of the memory that the spectra take once they are read, with all that SubtractOwnSky,
+// JoinInputs and RunJointTask take and make, all files included. The library and the sources are not.
 int64_t JointBytes(const JointSize& size);
+// An upper estimate of the bytes of all files.
 int64_t JointFileBytes(const JointSize& size);
 
 }  // namespace spexd

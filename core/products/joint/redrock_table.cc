@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/base/status_macros.h"
@@ -20,6 +21,7 @@
 namespace spexd {
 namespace {
 
+constexpr int kMaxText = 256;                    // characters of a cell; redrock writes 20
 constexpr double kMaxStarRedshift = 1500 / 3e5;  // of rvs_desi_fit
 
 bool IsFile(const std::string& path) {
@@ -55,21 +57,29 @@ absl::StatusOr<RedrockTable> ReadRedrock(const Source& source, const TargetSpect
   SPEXD_ASSIGN_OR_RETURN(const Column* z, view.Get("Z"));
   SPEXD_ASSIGN_OR_RETURN(const Column* spectype, view.Get("SPECTYPE"));
   SPEXD_ASSIGN_OR_RETURN(const Column* subtype, view.Get("SUBTYPE"));
+  for (const Column* const text : {spectype, subtype}) {
+    if (text->width <= kMaxText) continue;
+    return hdu->Error(absl::StrFormat("column %s has texts of %d characters, the limit is %d", text->name,
+                                      text->width, kMaxText));
+  }
+  constexpr int64_t kNone = -1;
   std::unordered_map<int64_t, int64_t> row_of;
+  for (const int64_t target : targets) row_of[target] = kNone;
   for (int64_t row = 0; row < view.rows(); ++row) {
     SPEXD_ASSIGN_OR_RETURN(const int64_t target, view.Integer(row, *id));
-    row_of[target] = row;  // as in rvs_desi_fit, the last of two counts
+    // As in rvs_desi_fit, the last of two counts.
+    if (const auto found = row_of.find(target); found != row_of.end()) found->second = row;
   }
   RedrockTable table;
   for (const int64_t target : targets) {
     double& redshift = table.z.emplace_back(std::numeric_limits<double>::quiet_NaN());
     std::string& type = table.spectype.emplace_back();
     std::string& kind = table.subtype.emplace_back();
-    const auto found = row_of.find(target);
-    if (found == row_of.end()) continue;
-    SPEXD_RETURN_IF_ERROR(view.Numbers(found->second, *z, absl::MakeSpan(&redshift, 1)));
-    type = view.Text(found->second, *spectype);
-    kind = view.Text(found->second, *subtype);
+    const int64_t found = row_of[target];
+    if (found == kNone) continue;
+    SPEXD_RETURN_IF_ERROR(view.Numbers(found, *z, absl::MakeSpan(&redshift, 1)));
+    type = view.Text(found, *spectype);
+    kind = view.Text(found, *subtype);
   }
   return table;
 }

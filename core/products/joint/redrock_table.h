@@ -23,7 +23,8 @@ struct RedrockTable {
 std::string RedrockPathOf(const std::string& spectra_path);
 
 // HDU REDSHIFTS, or ZBEST in old files: columns TARGETID, Z, SPECTYPE, SUBTYPE. Rows belong together by their
-// TARGETID. InvalidArgument that names the file where it lacks a column.
+// TARGETID. InvalidArgument that names the file where it lacks a column, or has texts of more than 256
+// characters.
 absl::StatusOr<RedrockTable> ReadRedrock(const Source& source, const TargetSpectra& spectra);
 
 // Whether each row may be a star of our galaxy: redrock says so, or has a redshift of less than 1500 km/s.

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/fits/hdu/output_file.h"
 #include "core/fits/hdu/table_file.h"
 #include "core/fits/readers.h"
 #include "core/products/number_table.h"
@@ -105,10 +106,13 @@ class JointFilesTest : public ::testing::Test {
  protected:
   void WriteAll(const TargetSpectra& spectra, const JointProducts& products,
                 const std::optional<RedrockTable>& redrock = std::nullopt) {
-    ASSERT_THAT(WriteJointVelocities(spectra, products, kParameters, kOptions, redrock, Path("rvtab")),
-                IsOk());
-    ASSERT_THAT(WriteJointModels(spectra, products, Path("rvmod")), IsOk());
-    ASSERT_THAT(WriteJointLines(spectra, products, Path("zlines")), IsOk());
+    Write("rvtab", JointVelocityFile(spectra, products, kParameters, kOptions, redrock));
+    Write("rvmod", JointModelFile(spectra, products));
+    Write("zlines", JointLineFile(spectra, products));
+  }
+  void Write(const std::string& name, const absl::StatusOr<std::string>& bytes) const {
+    ASSERT_THAT(bytes.status(), IsOk());
+    ASSERT_THAT(WriteFileAtomically(Path(name), *bytes), IsOk());
   }
   std::string Path(const std::string& name) const { return folder_ / (name + ".fits"); }
   Source Open(const std::string& name) const { return Source::FromFile(Path(name)).value(); }

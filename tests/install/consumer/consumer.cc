@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   job.psf = argv[3];
   job.spec.fibre_count = 3;
   spexd::client::RemoteExtractor extractor(connection.get(), {.upload = true});
-  const absl::StatusOr<spexd::client::JobOutcome> outcome = extractor.Run(job, nullptr, {});
+  const absl::StatusOr<spexd::JobOutcome> outcome = extractor.Run(job, nullptr, {});
   absl::Status status = outcome.status();
   if (status.ok()) status = spexd::WriteFrame(outcome->frame, argv[4]);
   if (!status.ok()) std::cerr << status << "\n";

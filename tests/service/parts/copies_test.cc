@@ -18,7 +18,7 @@
 #include "core/base/digest/crc32c.h"
 #include "core/frame/bundle_spectra.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/jobs/job_inputs.h"
+#include "server/inputs/job_inputs.h"
 #include "server/messages/event_messages.h"
 #include "server/messages/received_request.h"
 #include "tests/support/temp_folder.h"
@@ -70,11 +70,11 @@ class UploadedImage {
   }
   const std::string& bytes() const { return bytes_; }
 
-  // The inputs of the job, received as ExtractCall does it.
+  // The inputs of the job, received as JobCall does it.
   JobInputs Receive(const v1::JobHeader& header) const {
     absl::StatusOr<InputReceiver> receiver = InputReceiver::Make(header, int64_t{1} << 30);
     EXPECT_TRUE(receiver.ok()) << receiver.status();
-    ReceivedRequest request;
+    ReceivedRequest<v1::ExtractRequest> request;
     for (const std::string& message : messages_) {
       std::vector<grpc::Slice> slices;
       for (size_t at = 0; at < message.size(); at += kSlice) {

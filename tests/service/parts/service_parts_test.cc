@@ -106,7 +106,7 @@ grpc::ByteBuffer InSlices(const std::string& bytes, size_t size) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-std::string PayloadOf(const ReceivedRequest& request) { return absl::StrJoin(request.payload(), ""); }
+std::string PayloadOf(const ReceivedRequest<v1::ExtractRequest>& request) { return absl::StrJoin(request.payload(), ""); }
 
 TEST(ReceivedRequest, FindsTheFieldsAndThePayloadOfAChunkInSlices) {
   v1::ExtractRequest message;
@@ -114,7 +114,7 @@ TEST(ReceivedRequest, FindsTheFieldsAndThePayloadOfAChunkInSlices) {
   message.mutable_chunk()->set_offset(uint64_t{1} << 40);
   message.mutable_chunk()->set_payload(std::string(1000, 'p'));
   for (const size_t size : {1, 7, 500, 2000}) {
-    ReceivedRequest request;
+    ReceivedRequest<v1::ExtractRequest> request;
     *request.buffer() = InSlices(message.SerializeAsString(), size);
     ASSERT_TRUE(request.Parse().ok());
     EXPECT_EQ(request.message().chunk().input(), v1::INPUT_FIBERMAP);
@@ -140,7 +140,7 @@ TEST(ReceivedRequest, ReadsWhatProtobufReadsAndRefusesTheRest) {
     }
   }
   for (const std::string& each : all) {
-    ReceivedRequest request;
+    ReceivedRequest<v1::ExtractRequest> request;
     *request.buffer() = InSlices(each, 3);
     v1::ExtractRequest expected;
     const bool good = expected.ParseFromString(each);

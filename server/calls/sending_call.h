@@ -1,6 +1,6 @@
 // A call that sends messages, as fast as its client reads them.
-#ifndef SPEXD_SERVER_RPC_SENDING_CALL_H_
-#define SPEXD_SERVER_RPC_SENDING_CALL_H_
+#ifndef SPEXD_SERVER_CALLS_SENDING_CALL_H_
+#define SPEXD_SERVER_CALLS_SENDING_CALL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -91,4 +91,4 @@ class SendingCall : public Base {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_RPC_SENDING_CALL_H_
+#endif  // SPEXD_SERVER_CALLS_SENDING_CALL_H_

@@ -1,6 +1,6 @@
 // How long a call may take: for its header, for all of its input, between two messages, and in all.
-#ifndef SPEXD_SERVER_RPC_CALL_TIMES_H_
-#define SPEXD_SERVER_RPC_CALL_TIMES_H_
+#ifndef SPEXD_SERVER_CALLS_CALL_TIMES_H_
+#define SPEXD_SERVER_CALLS_CALL_TIMES_H_
 
 #include <chrono>
 #include <functional>
@@ -54,4 +54,4 @@ class CallTimes {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_RPC_CALL_TIMES_H_
+#endif  // SPEXD_SERVER_CALLS_CALL_TIMES_H_

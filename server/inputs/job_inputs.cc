@@ -1,4 +1,4 @@
-#include "server/jobs/job_inputs.h"
+#include "server/inputs/job_inputs.h"
 
 #include <algorithm>
 #include <optional>
@@ -32,6 +32,9 @@ absl::Status CheckSide(const char* field, uint32_t value) {
       absl::StrFormat("image.raw.%s is %d, must be 1 to %d", field, value, kMaxCcdSide));
 }
 
+// Frames of the cameras of one exposure.
+constexpr int kMaxSpectraSources = 16;
+
 // Memory that readers of a file of `bytes` usually take for its headers and tables.
 int64_t UsualStructureBytes(int64_t bytes) {
   constexpr int64_t kUsualBytes = int64_t{8} << 20;
@@ -54,9 +57,19 @@ const char* InputName(v1::Input input) {
       return "templates";
     case v1::INPUT_TRACE_REFERENCE:
       return "trace_reference";
+    case v1::INPUT_SPECTRA:
+      return "spectra";
+    case v1::INPUT_REDROCK:
+      return "redrock";
     default:
       return "unspecified input";
   }
+}
+
+const std::string& NameOf(const v1::InputSource& source) {
+  if (source.has_path()) return source.path();
+  if (source.has_upload()) return source.upload().name();
+  return source.has_raw() ? source.raw().name() : source.psf_hash();
 }
 
 absl::StatusOr<int64_t> FileInput::Measure(const PathPolicy& paths, int64_t max_bytes) {
@@ -82,20 +95,23 @@ absl::StatusOr<Source> FileInput::Open(int64_t max_bytes, std::shared_ptr<Memory
   return Source::FromOpenFile(name, open.descriptor(), open.bytes(), limits);
 }
 
-absl::Status InputReceiver::Expect(v1::Input input, uint64_t bytes, const std::string& sha256,
-                                   int64_t max_bytes) {
-  if (bytes < 1)
-    return absl::InvalidArgumentError(absl::StrFormat("%s: an upload of 0 bytes", InputName(input)));
-  if (bytes > static_cast<uint64_t>(max_bytes)) {
+std::string InputReceiver::Key::Name() const {
+  if (index == 0 && input != v1::INPUT_SPECTRA) return InputName(input);
+  return absl::StrFormat("%s[%d]", InputName(input), index);
+}
+
+absl::Status InputReceiver::Expect(const Key& key, uint64_t bytes, const std::string& sha256) {
+  if (bytes < 1) return absl::InvalidArgumentError(absl::StrFormat("%s: an upload of 0 bytes", key.Name()));
+  if (bytes > static_cast<uint64_t>(max_bytes_)) {
     return absl::InvalidArgumentError(absl::StrFormat("%s: an upload of %d bytes, the server's limit is %d",
-                                                      InputName(input), bytes, max_bytes));
+                                                      key.Name(), bytes, max_bytes_));
   }
-  uploads_[input] = std::make_unique<Upload>(InputName(input), bytes, sha256);
+  uploads_[key] = std::make_unique<Upload>(key.Name(), bytes, sha256);
   declared_bytes_ += static_cast<int64_t>(bytes);
   return absl::OkStatus();
 }
 
-absl::Status InputReceiver::AddFile(const v1::InputSource& source, v1::Input input, int64_t max_bytes,
+absl::Status InputReceiver::AddFile(const v1::InputSource& source, const Key& key,
                                     std::optional<FileInput>* file) {
   switch (source.source_case()) {
     case v1::InputSource::kPath:
@@ -104,19 +120,19 @@ absl::Status InputReceiver::AddFile(const v1::InputSource& source, v1::Input inp
       return absl::OkStatus();
     case v1::InputSource::kUpload:
       *file = FileInput{source.upload().name(), std::string(), std::nullopt};
-      return Expect(input, source.upload().bytes(), source.upload().sha256(), max_bytes);
+      return Expect(key, source.upload().bytes(), source.upload().sha256());
     case v1::InputSource::SOURCE_NOT_SET:
-      return absl::InvalidArgumentError(absl::StrFormat("%s: no source is set", InputName(input)));
+      return absl::InvalidArgumentError(absl::StrFormat("%s: no source is set", key.Name()));
     default:
       return absl::InvalidArgumentError(absl::StrFormat(
-          "%s: %s", InputName(input),
+          "%s: %s", key.Name(),
           source.has_raw()        ? "raw arrays are only for the image"
           : source.has_psf_hash() ? "psf_hash is only for the PSF"
                                   : "content_hash is only for fiberflat, templates and trace_reference"));
   }
 }
 
-absl::Status InputReceiver::AddRaw(const v1::RawImage& raw, int64_t max_bytes) {
+absl::Status InputReceiver::AddRaw(const v1::RawImage& raw) {
   SPEXD_RETURN_IF_ERROR(CheckSide("rows", raw.rows()));
   SPEXD_RETURN_IF_ERROR(CheckSide("columns", raw.columns()));
   RawImage input;
@@ -128,18 +144,18 @@ absl::Status InputReceiver::AddRaw(const v1::RawImage& raw, int64_t max_bytes) {
   }
   inputs_.raw_image = std::move(input);
   inputs_.raw_name = raw.name();
-  return Expect(v1::INPUT_IMAGE, uint64_t{raw.rows()} * raw.columns() * kRawBytesPerPixel, "", max_bytes);
+  return Expect({v1::INPUT_IMAGE}, uint64_t{raw.rows()} * raw.columns() * kRawBytesPerPixel, "");
 }
 
-absl::Status InputReceiver::AddWarm(const v1::InputSource& source, v1::Input input, int64_t max_bytes,
+absl::Status InputReceiver::AddWarm(const v1::InputSource& source, const Key& key,
                                     std::optional<FileInput>* file, std::string* hash) {
-  if (!source.has_content_hash()) return AddFile(source, input, max_bytes, file);
+  if (!source.has_content_hash()) return AddFile(source, key, file);
   *hash = source.content_hash();
   if (!hash->empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("%s: content_hash is empty", InputName(input)));
+  return absl::InvalidArgumentError(absl::StrFormat("%s: content_hash is empty", key.Name()));
 }
 
-absl::Status InputReceiver::AddProducts(const v1::ProductRequest& request, int64_t max_bytes) {
+absl::Status InputReceiver::AddProducts(const v1::ProductRequest& request) {
   ProductInputs& products = inputs_.products;
   for (const ProductInfo& info : kProducts) {
     if (Asks(request, info)) products.asked.push_back(info.product);
@@ -147,63 +163,99 @@ absl::Status InputReceiver::AddProducts(const v1::ProductRequest& request, int64
   if (products.asked.empty())
     return absl::InvalidArgumentError("products: none is asked for; set sky, lines or templates");
   if (request.has_templates()) {
-    SPEXD_RETURN_IF_ERROR(AddWarm(request.templates(), v1::INPUT_TEMPLATES, max_bytes, &products.templates,
-                                  &products.templates_hash));
+    SPEXD_RETURN_IF_ERROR(
+        AddWarm(request.templates(), {v1::INPUT_TEMPLATES}, &products.templates, &products.templates_hash));
   }
   if (!request.has_fiberflat()) return absl::OkStatus();
-  return AddWarm(request.fiberflat(), v1::INPUT_FIBERFLAT, max_bytes, &products.fiberflat,
-                 &products.fiberflat_hash);
+  return AddWarm(request.fiberflat(), {v1::INPUT_FIBERFLAT}, &products.fiberflat, &products.fiberflat_hash);
 }
 
 absl::StatusOr<InputReceiver> InputReceiver::Make(const v1::JobHeader& header, int64_t max_bytes) {
-  InputReceiver receiver;
+  InputReceiver receiver(max_bytes);
+  JobInputs& inputs = receiver.inputs_;
   if (header.image().has_raw()) {
-    SPEXD_RETURN_IF_ERROR(receiver.AddRaw(header.image().raw(), max_bytes));
+    SPEXD_RETURN_IF_ERROR(receiver.AddRaw(header.image().raw()));
   } else {
-    SPEXD_RETURN_IF_ERROR(
-        receiver.AddFile(header.image(), v1::INPUT_IMAGE, max_bytes, &receiver.inputs_.image));
+    SPEXD_RETURN_IF_ERROR(receiver.AddFile(header.image(), {v1::INPUT_IMAGE}, &inputs.image));
   }
   if (header.psf().has_psf_hash()) {
     if (header.psf().psf_hash().empty()) return absl::InvalidArgumentError("psf.psf_hash is empty");
-    receiver.inputs_.psf_hash = header.psf().psf_hash();
+    inputs.psf_hash = header.psf().psf_hash();
   } else {
-    SPEXD_RETURN_IF_ERROR(receiver.AddFile(header.psf(), v1::INPUT_PSF, max_bytes, &receiver.inputs_.psf));
+    SPEXD_RETURN_IF_ERROR(receiver.AddFile(header.psf(), {v1::INPUT_PSF}, &inputs.psf));
   }
-  if (header.has_fibermap()) {
-    SPEXD_RETURN_IF_ERROR(
-        receiver.AddFile(header.fibermap(), v1::INPUT_FIBERMAP, max_bytes, &receiver.inputs_.fibermap));
-  }
+  if (header.has_fibermap())
+    SPEXD_RETURN_IF_ERROR(receiver.AddFile(header.fibermap(), {v1::INPUT_FIBERMAP}, &inputs.fibermap));
   if (header.has_trace_reference()) {
-    SPEXD_RETURN_IF_ERROR(receiver.AddWarm(
-        header.trace_reference(), v1::INPUT_TRACE_REFERENCE, std::min(max_bytes, kMaxReferenceBytes),
-        &receiver.inputs_.trace_reference, &receiver.inputs_.trace_reference_hash));
+    receiver.max_bytes_ = std::min(max_bytes, kMaxReferenceBytes);
+    SPEXD_RETURN_IF_ERROR(receiver.AddWarm(header.trace_reference(), {v1::INPUT_TRACE_REFERENCE},
+                                           &inputs.trace_reference, &inputs.trace_reference_hash));
+    receiver.max_bytes_ = max_bytes;
   }
-  if (header.has_products()) SPEXD_RETURN_IF_ERROR(receiver.AddProducts(header.products(), max_bytes));
+  if (header.has_products()) SPEXD_RETURN_IF_ERROR(receiver.AddProducts(header.products()));
   return receiver;
 }
 
-absl::StatusOr<Upload*> InputReceiver::Find(v1::Input input) {
-  const auto upload = uploads_.find(input);
+absl::Status InputReceiver::AddSpectra(const v1::SpectraSource& source, uint32_t index) {
+  const Key key{v1::INPUT_SPECTRA, index};
+  SpectraSourceInput& input = inputs_.spectra.emplace_back();
+  if (source.has_fiberflat()) {
+    SPEXD_RETURN_IF_ERROR(
+        AddWarm(source.fiberflat(), {v1::INPUT_FIBERFLAT, index}, &input.fiberflat, &input.fiberflat_hash));
+  }
+  if (source.has_job_id()) {
+    input.job_id = source.job_id();
+    if (!input.job_id.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrFormat("%s: job_id is empty", key.Name()));
+  }
+  v1::InputSource file;
+  if (source.has_path()) file.set_path(source.path());
+  if (source.has_upload()) *file.mutable_upload() = source.upload();
+  return AddFile(file, key, &input.file);
+}
+
+absl::StatusOr<InputReceiver> InputReceiver::Make(const v1::AnalysisHeader& header, int64_t max_bytes) {
+  InputReceiver receiver(max_bytes);
+  if (header.spectra_size() < 1 || header.spectra_size() > kMaxSpectraSources) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("spectra: %d sources, must be 1 to %d", header.spectra_size(), kMaxSpectraSources));
+  }
+  for (int k = 0; k < header.spectra_size(); ++k)
+    SPEXD_RETURN_IF_ERROR(receiver.AddSpectra(header.spectra(k), static_cast<uint32_t>(k)));
+  if (header.has_templates()) {
+    ProductInputs& products = receiver.inputs_.products;
+    SPEXD_RETURN_IF_ERROR(receiver.AddWarm(header.templates(), {v1::INPUT_TEMPLATES}, &products.templates,
+                                           &products.templates_hash));
+  }
+  if (header.has_redrock()) {
+    SPEXD_RETURN_IF_ERROR(receiver.AddFile(header.redrock(), {v1::INPUT_REDROCK}, &receiver.inputs_.redrock));
+  }
+  return receiver;
+}
+
+absl::StatusOr<Upload*> InputReceiver::Find(const Key& key) {
+  const auto upload = uploads_.find(key);
   if (upload != uploads_.end()) return upload->second.get();
   return absl::InvalidArgumentError(
-      absl::StrFormat("a chunk or end of %s came, which the header does not upload", InputName(input)));
+      absl::StrFormat("a chunk or end of %s came, which the header does not upload", key.Name()));
 }
 
 absl::Status InputReceiver::AddChunk(const v1::InputChunk& chunk,
                                      absl::Span<const absl::string_view> payload) {
-  SPEXD_ASSIGN_OR_RETURN(Upload* const upload, Find(chunk.input()));
+  SPEXD_ASSIGN_OR_RETURN(Upload* const upload, Find({chunk.input(), chunk.index()}));
   return upload->Append(chunk.offset(), payload);
 }
 
 bool InputReceiver::TakesLong(const v1::InputEnd& end) const {
-  const auto upload = uploads_.find(end.input());
+  const auto upload = uploads_.find({end.input(), end.index()});
   return upload != uploads_.end() && upload->second->FinishTakesLong(end.sha256());
 }
 
 absl::Status InputReceiver::AddEnd(const v1::InputEnd& end) {
-  SPEXD_ASSIGN_OR_RETURN(Upload* const upload, Find(end.input()));
+  const Key key{end.input(), end.index()};
+  SPEXD_ASSIGN_OR_RETURN(Upload* const upload, Find(key));
   const auto crc32c = end.has_crc32c() ? std::make_optional(end.crc32c()) : std::nullopt;
-  SPEXD_ASSIGN_OR_RETURN(received_[end.input()], upload->Finish(end.sha256(), crc32c));
+  SPEXD_ASSIGN_OR_RETURN(received_[key], upload->Finish(end.sha256(), crc32c));
   return absl::OkStatus();
 }
 
@@ -213,14 +265,14 @@ bool InputReceiver::complete() const {
 }
 
 absl::StatusOr<JobInputs> InputReceiver::Finish() {
-  for (const auto& [input, upload] : uploads_) {
+  for (const auto& [key, upload] : uploads_) {
     if (!upload->finished()) {
       return absl::DataLossError(absl::StrFormat("%s: the stream ended after %d bytes of the input",
-                                                 InputName(input), upload->received()));
+                                                 key.Name(), upload->received()));
     }
   }
-  for (auto& [input, bytes] : received_) {
-    if (FileInput* const file = FileOf(input)) {
+  for (auto& [key, bytes] : received_) {
+    if (FileInput* const file = FileOf(key)) {
       file->bytes = std::move(bytes);
     } else {
       inputs_.raw_image->bytes = std::move(bytes);
@@ -229,24 +281,37 @@ absl::StatusOr<JobInputs> InputReceiver::Finish() {
   return std::move(inputs_);
 }
 
-FileInput* InputReceiver::FileOf(v1::Input input) {
-  if (input == v1::INPUT_PSF) return &*inputs_.psf;
-  if (input == v1::INPUT_FIBERMAP) return &*inputs_.fibermap;
-  if (input == v1::INPUT_FIBERFLAT) return &*inputs_.products.fiberflat;
-  if (input == v1::INPUT_TEMPLATES) return &*inputs_.products.templates;
-  if (input == v1::INPUT_TRACE_REFERENCE) return &*inputs_.trace_reference;
-  return inputs_.image.has_value() ? &*inputs_.image : nullptr;
+FileInput* InputReceiver::FileOf(const Key& key) {
+  const bool of_spectra = key.index < inputs_.spectra.size();
+  switch (key.input) {
+    case v1::INPUT_PSF:
+      return &*inputs_.psf;
+    case v1::INPUT_FIBERMAP:
+      return &*inputs_.fibermap;
+    case v1::INPUT_FIBERFLAT:
+      return of_spectra ? &*inputs_.spectra[key.index].fiberflat : &*inputs_.products.fiberflat;
+    case v1::INPUT_TEMPLATES:
+      return &*inputs_.products.templates;
+    case v1::INPUT_TRACE_REFERENCE:
+      return &*inputs_.trace_reference;
+    case v1::INPUT_SPECTRA:
+      return &*inputs_.spectra[key.index].file;
+    case v1::INPUT_REDROCK:
+      return &*inputs_.redrock;
+    default:
+      return inputs_.image.has_value() ? &*inputs_.image : nullptr;
+  }
 }
 
 absl::StatusOr<JobInputs> InputReceiver::FromFiles(
     const std::function<absl::StatusOr<AllowedFile>(v1::Input input)>& open) {
-  for (const auto& [input, upload] : uploads_) {
-    SPEXD_ASSIGN_OR_RETURN(AllowedFile kept, open(input));
+  for (const auto& [key, upload] : uploads_) {
+    SPEXD_ASSIGN_OR_RETURN(AllowedFile kept, open(key.input));
     if (static_cast<uint64_t>(kept.bytes()) != upload->declared()) {
       return absl::DataLossError(absl::StrFormat("%s: the file that was kept has %d bytes, %d came",
-                                                 InputName(input), kept.bytes(), upload->declared()));
+                                                 key.Name(), kept.bytes(), upload->declared()));
     }
-    if (FileInput* const file = FileOf(input)) {
+    if (FileInput* const file = FileOf(key)) {
       file->bytes.reset();
       file->file = std::move(kept);
     } else {

@@ -1,6 +1,6 @@
 // A call that receives a header and more messages.
-#ifndef SPEXD_SERVER_RPC_RECEIVING_CALL_H_
-#define SPEXD_SERVER_RPC_RECEIVING_CALL_H_
+#ifndef SPEXD_SERVER_CALLS_RECEIVING_CALL_H_
+#define SPEXD_SERVER_CALLS_RECEIVING_CALL_H_
 
 #include <cstdint>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "core/base/status_macros.h"
 #include "server/admission/byte_budget.h"
-#include "server/rpc/stream_call.h"
+#include "server/calls/stream_call.h"
 
 namespace spexd {
 
@@ -94,4 +94,4 @@ class ReceivingCall : public StreamCall<GrpcReactor> {
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_RPC_RECEIVING_CALL_H_
+#endif  // SPEXD_SERVER_CALLS_RECEIVING_CALL_H_

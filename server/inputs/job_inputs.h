@@ -1,8 +1,9 @@
 // A job's inputs before they are read: names of files, or bytes that were uploaded.
-#ifndef SPEXD_SERVER_JOBS_JOB_INPUTS_H_
-#define SPEXD_SERVER_JOBS_JOB_INPUTS_H_
+#ifndef SPEXD_SERVER_INPUTS_JOB_INPUTS_H_
+#define SPEXD_SERVER_INPUTS_JOB_INPUTS_H_
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -22,12 +23,15 @@
 #include "server/admission/byte_budget.h"
 #include "server/admission/path_policy.h"
 #include "server/messages/upload.h"
+#include "spexd/v1/analysis.pb.h"
 #include "spexd/v1/extraction.pb.h"
 
 namespace spexd {
 
-// "image", "psf", "fibermap", "fiberflat", "templates", "trace_reference".
+// "image", "psf", "fibermap", "fiberflat", "templates", "trace_reference", "spectra", "redrock".
 const char* InputName(v1::Input input);
+// A source's name as the client gives it: its path, hash, or the upload's or the arrays' name.
+const std::string& NameOf(const v1::InputSource& source);
 
 struct FileInput {
   std::string name;                  // the path, or the upload's name
@@ -54,6 +58,15 @@ struct ProductInputs {
   bool asks(Product product) const { return std::find(asked.begin(), asked.end(), product) != asked.end(); }
 };
 
+// A source of spectra of an analysis: a file, or the results of a detached job.
+struct SpectraSourceInput {
+  std::optional<FileInput> file;  // or
+  std::string job_id;
+  std::optional<FileInput> fiberflat;  // or its hash, or neither
+  std::string fiberflat_hash;
+};
+
+// Of an extraction, all but `spectra` and `redrock`; of an analysis these, and the templates of `products`.
 struct JobInputs {
   std::string raw_name;
   std::optional<FileInput> image;  // or
@@ -65,14 +78,17 @@ struct JobInputs {
   std::optional<FileInput> trace_reference;  // or its hash, or neither
   std::string trace_reference_hash;
   ProductInputs products;
+  std::vector<SpectraSourceInput> spectra;
+  std::optional<FileInput> redrock;
   ByteBudget::Reservation memory;  // memory of the uploaded bytes
 };
 
-// Takes the messages of one stream of a job (Extract, Submit) after its header.
+// Takes the messages of one stream of a job (Extract, Submit, Analyse) after its header.
 class InputReceiver {
  public:
   // InvalidArgument: a source is missing, of a kind that does not fit, or larger than `max_bytes`.
   static absl::StatusOr<InputReceiver> Make(const v1::JobHeader& header, int64_t max_bytes);
+  static absl::StatusOr<InputReceiver> Make(const v1::AnalysisHeader& header, int64_t max_bytes);
 
   int64_t declared_bytes() const { return declared_bytes_; }
   const std::vector<std::string>& paths() const { return paths_; }  // the paths that the header names
@@ -103,26 +119,37 @@ class InputReceiver {
       const std::function<absl::StatusOr<AllowedFile>(v1::Input input)>& open);
 
  private:
+  // What is uploaded: of inputs that may be several, which one.
+  struct Key {
+    v1::Input input;
+    uint32_t index = 0;
+
+    std::string Name() const;  // "psf", "spectra[1]"
+    auto operator<=>(const Key& other) const = default;
+  };
+
+  explicit InputReceiver(int64_t max_bytes) : max_bytes_(max_bytes) {}
   absl::Status AddChunk(const v1::InputChunk& chunk, absl::Span<const absl::string_view> payload);
   absl::Status AddEnd(const v1::InputEnd& end);
-  absl::StatusOr<Upload*> Find(v1::Input input);
-  FileInput* FileOf(v1::Input input);
-  absl::Status AddFile(const v1::InputSource& source, v1::Input input, int64_t max_bytes,
-                       std::optional<FileInput>* file);
-  absl::Status AddProducts(const v1::ProductRequest& request, int64_t max_bytes);
+  absl::StatusOr<Upload*> Find(const Key& key);
+  FileInput* FileOf(const Key& key);
+  absl::Status AddFile(const v1::InputSource& source, const Key& key, std::optional<FileInput>* file);
+  absl::Status AddProducts(const v1::ProductRequest& request);
   // An input that may be named by its hash.
-  absl::Status AddWarm(const v1::InputSource& source, v1::Input input, int64_t max_bytes,
-                       std::optional<FileInput>* file, std::string* hash);
-  absl::Status AddRaw(const v1::RawImage& raw, int64_t max_bytes);
-  absl::Status Expect(v1::Input input, uint64_t bytes, const std::string& sha256, int64_t max_bytes);
+  absl::Status AddWarm(const v1::InputSource& source, const Key& key, std::optional<FileInput>* file,
+                       std::string* hash);
+  absl::Status AddRaw(const v1::RawImage& raw);
+  absl::Status AddSpectra(const v1::SpectraSource& source, uint32_t index);
+  absl::Status Expect(const Key& key, uint64_t bytes, const std::string& sha256);
 
+  int64_t max_bytes_;  // of an upload
   JobInputs inputs_;
   std::vector<std::string> paths_;
-  std::map<v1::Input, std::unique_ptr<Upload>> uploads_;
-  std::map<v1::Input, std::string> received_;
+  std::map<Key, std::unique_ptr<Upload>> uploads_;
+  std::map<Key, std::string> received_;
   int64_t declared_bytes_ = 0;
 };
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_JOBS_JOB_INPUTS_H_
+#endif  // SPEXD_SERVER_INPUTS_JOB_INPUTS_H_

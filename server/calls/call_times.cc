@@ -1,4 +1,4 @@
-#include "server/rpc/call_times.h"
+#include "server/calls/call_times.h"
 
 #include <algorithm>
 #include <utility>

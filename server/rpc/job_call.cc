@@ -1,4 +1,4 @@
-#include "server/rpc/extract_call.h"
+#include "server/rpc/job_call.h"
 
 #include <chrono>
 #include <utility>
@@ -7,20 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
+#include "server/base/refusal.h"
 #include "server/base/retry.h"
 #include "server/base/trace.h"
-#include "server/jobs/job_claims.h"
 #include "server/messages/event_messages.h"
 #include "server/schedule/retry_delay.h"
 
 namespace spexd {
 namespace {
-
-// The image's name as the client gives it: its path, or the upload's or the arrays' name.
-std::string ImageName(const v1::InputSource& image) {
-  if (image.has_path()) return image.path();
-  return image.has_raw() ? image.raw().name() : image.upload().name();
-}
 
 absl::Status DeadlinePassed(const std::string& state) {
   return absl::DeadlineExceededError(absl::StrCat("the job's deadline passed (", state, ")"));
@@ -37,31 +31,47 @@ double SecondsLeft(const grpc::CallbackServerContext& context) {
 
 }  // namespace
 
-ExtractCall::Reactor* ExtractCall::Begin(const ServerParts& parts, CallStart start, std::string job_id) {
-  const std::shared_ptr<ExtractCall> call(new ExtractCall(parts, std::move(start), std::move(job_id)));
-  return call->ReceivingCall::Begin();
+template <typename Message>
+JobReactor* JobCall<Message>::Begin(const ServerParts& parts, const char* rpc,
+                                    grpc::CallbackServerContext* context, JobIds* ids, Ask ask) {
+  const auto begin = [&]() -> absl::StatusOr<JobReactor*> {
+    SPEXD_ASSIGN_OR_RETURN(Identity caller, parts.access->Admit(*context, rpc));
+    SPEXD_ASSIGN_OR_RETURN(StreamLimits::Lease stream, parts.streams->Acquire(context->peer()));
+    const std::shared_ptr<JobCall> call(new JobCall(
+        parts, rpc, {context, std::move(caller), std::move(stream)}, ids->Next(), std::move(ask)));
+    return call->Base::Begin();
+  };
+  const absl::StatusOr<JobReactor*> call = CatchExceptions(begin);
+  if (call.ok()) return *call;
+  return new Refusal<JobReactor>(EndCall(call.status(), context, parts.metrics));
 }
 
-ExtractCall::ExtractCall(const ServerParts& parts, CallStart start, std::string job_id)
-    : SendingCall(parts, kExtractRpc, std::move(start), parts.options->max_job_seconds),
+template <typename Message>
+JobCall<Message>::JobCall(const ServerParts& parts, const char* rpc, CallStart start, std::string job_id,
+                          Ask ask)
+    : Base(parts, rpc, std::move(start), parts.options->max_job_seconds),
       trace_(TraceOf(*context_)),
       peer_(context_->peer()),
+      ask_(std::move(ask)),
       job_(parts, job_id, JobFields(job_id, trace_)) {}
 
 // Files are looked at and the engine is asked in a task: both may hang.
-absl::Status ExtractCall::HeaderCame() {
-  const v1::JobHeader& header = request_.message().header();
-  SPEXD_ASSIGN_OR_RETURN(spec_, ToJobSpec(header));
-  SPEXD_ASSIGN_OR_RETURN(receiver_, InputReceiver::Make(header, parts_.options->max_upload_bytes));
-  image_name_ = ImageName(header.image());
-  JobClaim claim = ClaimOf(header, caller_, peer_);
+template <typename Message>
+absl::Status JobCall<Message>::HeaderCame() {
+  SPEXD_ASSIGN_OR_RETURN(AskedJob asked,
+                         ask_(request_.message().header(), {caller_, peer_}, job_.log_fields()));
+  receiver_ = std::move(asked.receiver);
+  name_ = std::move(asked.name);
+  work_ = std::move(asked.work);
+  JobClaim claim = std::move(asked.claim);
   claim.bytes = receiver_->declared_bytes();
   claim.deadline = Bounds().deadline;
   request_.Clear();
   return Start([this, claim = std::move(claim)] { return Admit(claim); }, [this] { return Admitted(); });
 }
 
-absl::Status ExtractCall::Admit(JobClaim claim) {
+template <typename Message>
+absl::Status JobCall<Message>::Admit(JobClaim claim) {
   for (const std::string& path : receiver_->paths()) SPEXD_RETURN_IF_ERROR(parts_.paths->Check(path));
   if (absl::Status engine = parts_.health->Check(); !engine.ok())
     return Refuse(std::move(engine), "engine_failed", kAfterEngineFailure);
@@ -75,7 +85,7 @@ absl::Status ExtractCall::Admit(JobClaim claim) {
     return ticket.status();
   }
   ticket_.emplace(*std::move(ticket));
-  SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(claim.bytes, Uploader()));
+  SPEXD_ASSIGN_OR_RETURN(memory_, parts_.uploads->Reserve(claim.bytes, this->Uploader()));
   JsonFields fields = job_.log_fields();
   fields["peer"] = peer_;
   fields["identity"] = claim.identity;
@@ -86,11 +96,12 @@ absl::Status ExtractCall::Admit(JobClaim claim) {
   return absl::OkStatus();
 }
 
-absl::Status ExtractCall::Admitted() {
+template <typename Message>
+absl::Status JobCall<Message>::Admitted() {
   SPEXD_RETURN_IF_ERROR(memory_.WaitForUpload());
   if (stop_requested()) return Gone();
   since_ = times_.seconds();
-  job_.Appear(image_name_);
+  job_.Appear(name_);
   v1::ExtractEvent event;
   event.mutable_accepted()->set_job_id(job_.id());
   event.mutable_accepted()->set_queue_position(ticket_->position());
@@ -99,8 +110,9 @@ absl::Status ExtractCall::Admitted() {
 }
 
 // A SHA-256 takes seconds, so it is computed in a task.
-absl::Status ExtractCall::MessageCame() {
-  const v1::ExtractRequest& message = request_.message();
+template <typename Message>
+absl::Status JobCall<Message>::MessageCame() {
+  const Message& message = request_.message();
   if (message.has_end() && receiver_->TakesLong(message.end())) {
     return Start([this] { return receiver_->Add(request_.message()); },
                  [this] { return stop_requested() ? Gone() : InputCame(0); });
@@ -111,19 +123,22 @@ absl::Status ExtractCall::MessageCame() {
   return InputCame(bytes);
 }
 
-absl::Status ExtractCall::InputCame(int64_t bytes) {
+template <typename Message>
+absl::Status JobCall<Message>::InputCame(int64_t bytes) {
   return receiver_->complete() ? AllCame() : ReadOn(bytes);
 }
 
 // The client has ended its stream early, or has disconnected: gRPC may report a cancellation only after it
 // ended a read because of it. By then nothing can be sent any more, so sending a message shows which of the
 // two it is.
-absl::Status ExtractCall::EndIfClientIsThere(const absl::Status& why) {
+template <typename Message>
+absl::Status JobCall<Message>::EndIfClientIsThere(const absl::Status& why) {
   if_client_is_there_ = why;
   return SendState("receiving");
 }
 
-absl::Status ExtractCall::AllSent() {
+template <typename Message>
+absl::Status JobCall<Message>::AllSent() {
   switch (phase_) {
     case Phase::kReceiving:
       if (if_client_is_there_.has_value()) return *if_client_is_there_;
@@ -141,7 +156,8 @@ absl::Status ExtractCall::AllSent() {
   return absl::OkStatus();
 }
 
-absl::Status ExtractCall::AllCame() {
+template <typename Message>
+absl::Status JobCall<Message>::AllCame() {
   SPEXD_RETURN_IF_ERROR(memory_.EndWait());
   SPEXD_ASSIGN_OR_RETURN(inputs_, receiver_->Finish());
   inputs_.memory = std::move(memory_);
@@ -153,24 +169,27 @@ absl::Status ExtractCall::AllCame() {
   job_.Enter("queued");
   if (stop_requested()) return Gone();
   since_ = times_.seconds();
-  ticket_->Join(Waker(&ExtractCall::SlotCame));  // it may come before the client has read that the job waits
+  ticket_->Join(
+      this->Waker(&JobCall::SlotCame));  // it may come before the client has read that the job waits
   return SendState("queued");
 }
 
-absl::Status ExtractCall::SlotCame() {
+template <typename Message>
+absl::Status JobCall<Message>::SlotCame() {
   queue_seconds_ = times_.seconds() - since_;
   parts_.metrics->ObserveStage("queue", queue_seconds_);
   if (stop_requested()) return Gone();
-  SPEXD_RETURN_IF_ERROR(job_.Start(std::move(spec_), std::move(inputs_), Bounds(),
-                                   Waker(&ExtractCall::PassOnEvents), shared_from_this()));
-  BeginTask();
+  SPEXD_RETURN_IF_ERROR(job_.Start(work_, std::move(inputs_), Bounds(), this->Waker(&JobCall::PassOnEvents),
+                                   this->shared_from_this()));
+  this->BeginTask();
   phase_ = Phase::kRunning;
   return PassOnEvents();
 }
 
 // Events that come at once are sent together, up to the first bundle among them. A call that is to end drops
 // them, and waits for the job's end.
-absl::Status ExtractCall::PassOnEvents() noexcept {
+template <typename Message>
+absl::Status JobCall<Message>::PassOnEvents() noexcept {
   if (phase_ != Phase::kRunning || writing()) return absl::OkStatus();
   for (;;) {
     JobEvent event;
@@ -192,7 +211,8 @@ absl::Status ExtractCall::PassOnEvents() noexcept {
   }
 }
 
-absl::Status ExtractCall::JobEnded() {
+template <typename Message>
+absl::Status JobCall<Message>::JobEnded() {
   phase_ = Phase::kSending;
   if (job_.status().ok()) job_.Enter("sending");
   SPEXD_RETURN_IF_ERROR(EndTask());
@@ -205,17 +225,20 @@ absl::Status ExtractCall::JobEnded() {
   return Send(/*status_follows=*/true);
 }
 
-absl::Status ExtractCall::SendState(const std::string& state) {
+template <typename Message>
+absl::Status JobCall<Message>::SendState(const std::string& state) {
   for (grpc::ByteBuffer& message : ToMessages(StateEvent{state})) Add(std::move(message));
   return Send();
 }
 
 // A read or write that is under way fails by itself; a job that runs is stopped.
-absl::Status ExtractCall::ClientWent() {
+template <typename Message>
+absl::Status JobCall<Message>::ClientWent() {
   return phase_ == Phase::kQueued && !writing() ? Gone() : absl::OkStatus();
 }
 
-absl::Status ExtractCall::Gone() {
+template <typename Message>
+absl::Status JobCall<Message>::Gone() {
   if (stopping()) return why_stopping();
   // The client uses its own clock, and told this side the remaining time rounded up to three digits.
   const double early = 0.05 + 0.01 * times_.seconds();
@@ -224,8 +247,9 @@ absl::Status ExtractCall::Gone() {
   return absl::CancelledError(absl::StrCat("the client cancelled the job or went away (", state, ")"));
 }
 
-JobBounds ExtractCall::Bounds() {
-  JobBounds bounds(stop_token(), parts_.options->max_job_seconds, times_.start(),
+template <typename Message>
+JobBounds JobCall<Message>::Bounds() {
+  JobBounds bounds(this->stop_token(), parts_.options->max_job_seconds, times_.start(),
                    ticket_.has_value() ? &*ticket_ : nullptr);
   // No job is estimated in a later state.
   bounds.Limit(SecondsLeft(*context_), "the client's deadline",
@@ -233,7 +257,8 @@ JobBounds ExtractCall::Bounds() {
   return bounds;
 }
 
-void ExtractCall::Release(const absl::Status& status) {
+template <typename Message>
+void JobCall<Message>::Release(const absl::Status& status) {
   LogEnd(status);
   if (job_.has_appeared()) parts_.metrics->ObserveJob(status.code(), times_.seconds());
   job_.End(status, times_.seconds(), {{"receive", receive_seconds_}, {"queue", queue_seconds_}},
@@ -244,7 +269,8 @@ void ExtractCall::Release(const absl::Status& status) {
   ticket_.reset();
 }
 
-void ExtractCall::LogEnd(const absl::Status& status) {
+template <typename Message>
+void JobCall<Message>::LogEnd(const absl::Status& status) {
   const std::string state = job_.state();
   parts_.metrics->CountJob(status.code());
   const bool cancelled = absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
@@ -265,5 +291,8 @@ void ExtractCall::LogEnd(const absl::Status& status) {
   if (timed_out()) fields["stalled"] = true;
   parts_.log->Write(absl::IsInternal(status) ? LogLevel::kError : LogLevel::kInfo, "job_ended", fields);
 }
+
+template class JobCall<v1::ExtractRequest>;
+template class JobCall<v1::AnalyseRequest>;
 
 }  // namespace spexd

@@ -1,6 +1,6 @@
 // What the calls of all streaming RPCs have in common: a state machine that costs no thread while it waits.
-#ifndef SPEXD_SERVER_RPC_STREAM_CALL_H_
-#define SPEXD_SERVER_RPC_STREAM_CALL_H_
+#ifndef SPEXD_SERVER_CALLS_STREAM_CALL_H_
+#define SPEXD_SERVER_CALLS_STREAM_CALL_H_
 
 #include <functional>
 #include <memory>
@@ -14,9 +14,9 @@
 #include "core/base/threads/mutex.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/calls/call_times.h"
+#include "server/calls/end_call.h"
 #include "server/jobs/server_parts.h"
-#include "server/rpc/call_times.h"
-#include "server/rpc/end_call.h"
 
 namespace spexd {
 
@@ -185,4 +185,4 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_RPC_STREAM_CALL_H_
+#endif  // SPEXD_SERVER_CALLS_STREAM_CALL_H_

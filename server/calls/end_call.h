@@ -1,6 +1,6 @@
 // How every call ends.
-#ifndef SPEXD_SERVER_RPC_END_CALL_H_
-#define SPEXD_SERVER_RPC_END_CALL_H_
+#ifndef SPEXD_SERVER_CALLS_END_CALL_H_
+#define SPEXD_SERVER_CALLS_END_CALL_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -22,4 +22,4 @@ inline grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase*
 
 }  // namespace spexd
 
-#endif  // SPEXD_SERVER_RPC_END_CALL_H_
+#endif  // SPEXD_SERVER_CALLS_END_CALL_H_

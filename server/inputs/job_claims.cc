@@ -1,7 +1,8 @@
-#include "server/jobs/job_claims.h"
+#include "server/inputs/job_claims.h"
 
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/product_part.h"
@@ -28,6 +29,14 @@ std::string GridOf(const v1::JobHeader& header) {
   return absl::StrCat(" ", bits(grid.first()), " ", bits(grid.step()), " ", grid.count(), bundles);
 }
 
+// The claim with who asks, and who reads the results.
+JobClaim Of(const Identity& caller, const std::string& peer, JobClaim claim) {
+  claim.identity = caller.name;
+  claim.shares = caller.shares;
+  claim.reader = absl::StrCat(caller.name, " at ", peer.substr(0, peer.rfind(':')));
+  return claim;
+}
+
 // The same for counts that differ by less than a factor of 2; 0 for what the job leaves open.
 int SizeClass(uint32_t count) { return static_cast<int>(std::bit_width(count)); }
 
@@ -49,11 +58,14 @@ JobClaim ClaimOf(const v1::JobHeader& header) {
 }
 
 JobClaim ClaimOf(const v1::JobHeader& header, const Identity& caller, const std::string& peer) {
-  JobClaim claim = ClaimOf(header);
-  claim.identity = caller.name;
-  claim.shares = caller.shares;
-  claim.reader = absl::StrCat(caller.name, " at ", peer.substr(0, peer.rfind(':')));
-  return claim;
+  return Of(caller, peer, ClaimOf(header));
+}
+
+JobClaim ClaimOf(const v1::AnalysisHeader& header, const Identity& caller, const std::string& peer) {
+  JobClaim claim;
+  claim.priority = header.priority();
+  claim.kind = absl::StrCat("analysis of ", header.spectra_size());
+  return Of(caller, peer, std::move(claim));
 }
 
 }  // namespace spexd

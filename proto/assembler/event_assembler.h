@@ -1,36 +1,41 @@
-// Turns the events of one Extract call back into a frame, checking everything on the way.
-#ifndef SPEXD_CLIENT_EVENT_ASSEMBLER_H_
-#define SPEXD_CLIENT_EVENT_ASSEMBLER_H_
+// Turns the events of one job back into a frame, checking everything on the way.
+#ifndef SPEXD_PROTO_ASSEMBLER_EVENT_ASSEMBLER_H_
+#define SPEXD_PROTO_ASSEMBLER_EVENT_ASSEMBLER_H_
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/job.h"
-#include "client/product_assembler.h"
+#include "proto/assembler/job_outcome.h"
+#include "proto/assembler/product_assembler.h"
 #include "core/frame/frame_assembler.h"
 #include "spexd/v1/extraction.pb.h"
 
-namespace spexd::client {
+namespace spexd {
+
+// InvalidArgument: a frame without fibres or bins, or with more of them, or of its model's pixels, than there
+// may be.
+absl::Status CheckFrameSize(const v1::FrameInfo& info);
 
 class EventAssembler {
  public:
-  // `observer` may be null; it must outlive this.
-  explicit EventAssembler(JobObserver* observer) : observer_(observer) {}
+  // `observer` may be null; it must outlive this. Errors begin with `damaged`.
+  explicit EventAssembler(JobObserver* observer, std::string damaged = "the server's answer is damaged")
+      : observer_(observer), damaged_(std::move(damaged)) {}
 
-  // DataLoss for an event that is damaged, out of order or impossible; the call must not be used any more
-  // then.
+  // DataLoss for an event that is damaged, out of order or impossible; no more events may be added then.
   absl::Status Add(const v1::ExtractEvent& event);
 
   bool accepted() const { return accepted_; }
   bool whole() const { return summary_complete_; }  // no event may follow
   bool bundles_arrived() const { return bundles_done_ > 0 || !open_bundles_.empty(); }
 
-  // Call it once the call ended with OK. DataLoss if anything is missing; the message says what.
+  // Call it once, after the last event of a job that ended with OK. DataLoss if anything is missing; the message says what.
   absl::StatusOr<JobOutcome> Finish();
 
  private:
@@ -42,6 +47,7 @@ class EventAssembler {
     int model_rows_seen = 0;
   };
 
+  absl::Status Damaged(const std::string& how) const;
   absl::Status AddInfo(const v1::FrameInfo& info);
   absl::Status EndInfo();
   absl::Status AddPart(const v1::BundlePart& part);
@@ -51,7 +57,8 @@ class EventAssembler {
   absl::Status AddProduct(const v1::ProductPart& part);
   absl::Status AddSummary(const v1::JobSummary& summary);
 
-  JobObserver* observer_;
+  JobObserver* const observer_;
+  const std::string damaged_;
   bool accepted_ = false;
   std::optional<v1::FrameInfo> info_;  // its first piece
   bool info_complete_ = false;
@@ -65,6 +72,6 @@ class EventAssembler {
   bool summary_complete_ = false;
 };
 
-}  // namespace spexd::client
+}  // namespace spexd
 
-#endif  // SPEXD_CLIENT_EVENT_ASSEMBLER_H_
+#endif  // SPEXD_PROTO_ASSEMBLER_EVENT_ASSEMBLER_H_

@@ -1,4 +1,4 @@
-#include "client/product_assembler.h"
+#include "proto/assembler/product_assembler.h"
 
 #include <cstring>
 #include <utility>
@@ -8,7 +8,7 @@
 #include "core/base/status_macros.h"
 #include "proto/product_part.h"
 
-namespace spexd::client {
+namespace spexd {
 namespace {
 
 constexpr int kMaxParameters = 64;  // of templates
@@ -58,7 +58,7 @@ absl::Status ProductAssembler::Add(const v1::ProductPart& part) {
   } else {
     const std::optional<uint32_t> crc = ChecksumOf(part);
     if (!crc.has_value()) {
-      // A newer server sent it; this client does not need it.
+      // A newer version wrote it; this one does not need it.
     } else if (*crc != part.crc32c()) {
       return Wrong(
           absl::StrFormat("product %d: checksum %08x, expected %08x", part.product(), *crc, part.crc32c()));
@@ -223,4 +223,4 @@ absl::StatusOr<NamedProducts> ProductAssembler::Finish() {
   return std::move(result_);
 }
 
-}  // namespace spexd::client
+}  // namespace spexd

@@ -1,4 +1,4 @@
-#include "client/event_assembler.h"
+#include "proto/assembler/event_assembler.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,17 +6,16 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "client/job_call.h"
 #include "core/base/digest/crc32c.h"
 #include "core/base/status_macros.h"
 #include "proto/trace_report.h"
 
-namespace spexd::client {
+namespace spexd {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays travel as little-endian bytes");
 
-// Most bins (fibres x wavelengths) that a server may announce: 60 bytes each are set aside for them.
+// Most bins (fibres x wavelengths) that a FrameInfo may announce: 60 bytes each are set aside for them.
 constexpr uint64_t kMaxFrameBins = uint64_t{1} << 27;
 
 // Copies `bytes` over the elements that start at `offset`; the caller has checked sizes.
@@ -26,6 +25,21 @@ void Place(const std::string& bytes, Array<T, N>* array, int64_t offset) {
 }
 
 }  // namespace
+
+absl::Status CheckFrameSize(const v1::FrameInfo& info) {
+  const uint64_t bins = info.grid().count(), fibres = info.fibre_count();
+  if (bins >= 1 && bins <= kMaxWavelengthBins && fibres >= 1 && fibres <= kMaxFibres &&
+      bins * fibres <= kMaxFrameBins && info.first_fibre() <= kMaxFibres &&
+      info.model_rows() <= kMaxCcdSide && info.model_columns() <= kMaxCcdSide) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrFormat("a frame of %d fibres x %d bins, model %d x %d", fibres,
+                                                    bins, info.model_rows(), info.model_columns()));
+}
+
+absl::Status EventAssembler::Damaged(const std::string& how) const {
+  return absl::DataLossError(absl::StrCat(damaged_, ": ", how));
+}
 
 absl::Status EventAssembler::Add(const v1::ExtractEvent& event) {
   if (summary_complete_) return Damaged("an event after the summary");
@@ -50,9 +64,10 @@ absl::Status EventAssembler::Add(const v1::ExtractEvent& event) {
       return AddProduct(event.product());
     case v1::ExtractEvent::kSummary:
       return AddSummary(event.summary());
-    case v1::ExtractEvent::kFile:          // only of Analyse
-    case v1::ExtractEvent::EVENT_NOT_SET:  // an event of a newer server
-      break;
+    case v1::ExtractEvent::kFile:
+      return Damaged("a file among a frame's events");
+    case v1::ExtractEvent::EVENT_NOT_SET:
+      break;  // an event of a newer version, not needed by this one
   }
   return absl::OkStatus();
 }
@@ -61,16 +76,11 @@ absl::Status EventAssembler::AddInfo(const v1::FrameInfo& info) {
   if (info_complete_) return Damaged("a second FrameInfo");
   FrameOrigin& origin = outcome_.frame.origin;
   if (!info_.has_value()) {
-    const uint64_t bins = info.grid().count();
-    const uint64_t fibres = info.fibre_count();
-    if (bins < 1 || bins > kMaxWavelengthBins || fibres < 1 || fibres > kMaxFibres ||
-        bins * fibres > kMaxFrameBins || info.first_fibre() > kMaxFibres || info.model_rows() > kMaxCcdSide ||
-        info.model_columns() > kMaxCcdSide) {
-      return Damaged(absl::StrFormat("a frame of %d fibres x %d bins, model %d x %d", fibres, bins,
-                                     info.model_rows(), info.model_columns()));
-    }
-    outcome_.frame.grid = {info.grid().first(), info.grid().step(), static_cast<int>(bins)};
-    outcome_.frame.fibres = {static_cast<int>(info.first_fibre()), static_cast<int>(fibres)};
+    const absl::Status size = CheckFrameSize(info);
+    if (!size.ok()) return Damaged(std::string(size.message()));
+    const int fibres = static_cast<int>(info.fibre_count());
+    outcome_.frame.grid = {info.grid().first(), info.grid().step(), static_cast<int>(info.grid().count())};
+    outcome_.frame.fibres = {static_cast<int>(info.first_fibre()), fibres};
     origin.input_image = info.input_image();
     origin.input_psf = info.input_psf();
     origin.original_psf = info.original_psf();
@@ -79,7 +89,7 @@ absl::Status EventAssembler::AddInfo(const v1::FrameInfo& info) {
     origin.fine_grid_prior = info.fine_grid_prior();
     origin.version = info.version();
     if (info.has_trace_shifts()) {
-      absl::StatusOr<TraceReport> traces = TraceReportOf(info.trace_shifts(), static_cast<int>(fibres));
+      absl::StatusOr<TraceReport> traces = TraceReportOf(info.trace_shifts(), fibres);
       if (!traces.ok()) return Damaged(std::string(traces.status().message()));
       origin.traces = *std::move(traces);
     }
@@ -310,4 +320,4 @@ absl::StatusOr<JobOutcome> EventAssembler::Finish() {
   return std::move(outcome_);
 }
 
-}  // namespace spexd::client
+}  // namespace spexd

@@ -1,6 +1,6 @@
 // Turns the parts of products back into products, checking everything on the way.
-#ifndef SPEXD_CLIENT_PRODUCT_ASSEMBLER_H_
-#define SPEXD_CLIENT_PRODUCT_ASSEMBLER_H_
+#ifndef SPEXD_PROTO_ASSEMBLER_PRODUCT_ASSEMBLER_H_
+#define SPEXD_PROTO_ASSEMBLER_PRODUCT_ASSEMBLER_H_
 
 #include <cstdint>
 #include <optional>
@@ -9,11 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/job.h"
+#include "proto/assembler/job_outcome.h"
 #include "core/model/fibre_range.h"
 #include "spexd/v1/extraction.pb.h"
 
-namespace spexd::client {
+namespace spexd {
 
 class ProductAssembler {
  public:
@@ -45,6 +45,6 @@ class ProductAssembler {
   NamedProducts result_;
 };
 
-}  // namespace spexd::client
+}  // namespace spexd
 
-#endif  // SPEXD_CLIENT_PRODUCT_ASSEMBLER_H_
+#endif  // SPEXD_PROTO_ASSEMBLER_PRODUCT_ASSEMBLER_H_

@@ -1,0 +1,42 @@
+// What the header of a job asks for.
+#ifndef SPEXD_SERVER_JOBS_ASKED_JOB_H_
+#define SPEXD_SERVER_JOBS_ASKED_JOB_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/frame/job.h"
+#include "server/base/log.h"
+#include "server/inputs/job_inputs.h"
+#include "server/jobs/job_work.h"
+#include "server/jobs/server_parts.h"
+#include "server/schedule/job_claim.h"
+#include "server/security/identity.h"
+#include "spexd/v1/extraction.pb.h"
+
+namespace spexd {
+
+struct AskedJob {
+  InputReceiver receiver;
+  JobClaim claim;    // all but its bytes and deadline
+  std::string name;  // of its image or spectra
+  MakeWork work;
+};
+
+// Who asks. `peer`: as gRPC names him.
+struct Asker {
+  const Identity& identity;
+  const std::string& peer;
+};
+
+// InvalidArgument: what is wrong with the header. `log_fields`: the first fields of the job's log lines. The
+// parts outlive the work.
+absl::StatusOr<AskedJob> AskExtraction(const ServerParts& parts, const v1::JobHeader& header,
+                                       const Asker& asker, const JsonFields& log_fields);
+
+// The work of an extraction. The parts outlive it.
+MakeWork ExtractionOf(const ServerParts& parts, const JsonFields& log_fields, const JobSpec& spec);
+
+}  // namespace spexd
+
+#endif  // SPEXD_SERVER_JOBS_ASKED_JOB_H_
