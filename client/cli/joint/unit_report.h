@@ -13,6 +13,9 @@
 
 namespace spexd::cli {
 
+// The error with the file's name, unless it has it.
+absl::Status WithFile(const absl::Status& status, const std::string& path);
+
 class UnitReport {
  public:
   // `unit` must outlive this. `quiet`: no lines.
