@@ -68,8 +68,8 @@ TEST_F(AnalyseOnServer, WritesTheFilesOfDetachedJobsNamedByTheFirst) {
   const std::string name = std::string(kBlueJob) + ".fits";
   EXPECT_THAT(Run({AsJob(kBlueJob), AsJob(kRedJob), "--velocity", "sha256:abc", "--lines", "--output-dir",
                    folder_ / "out", "--priority", "3", "--fiberflat", "sha256:def"}),
-              ExitsWith(0, Out("rvtab_" + name) + ": velocities of 6 targets, 2 without a warning\n" +
-                               Out("zlines_" + name) + ": redshifts of 6 targets, 2 accepted\n"));
+              ExitsWith(0, Out("zlines_" + name) + ": redshifts of 6 targets, 2 accepted\n" +
+                               Out("rvtab_" + name) + ": velocities of 6 targets, 2 without a warning\n"));
   EXPECT_EQ(ReadBytes(Out("rvtab_" + name)), "VELOCITIES");
   EXPECT_EQ(ReadBytes(Out("rvmod_" + name)), "THE MODELS");
   EXPECT_EQ(ReadBytes(Out("zlines_" + name)), "REDSHIFTS.");

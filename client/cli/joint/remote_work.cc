@@ -78,9 +78,7 @@ absl::StatusOr<client::AnalysisJob> RemoteWork::JobOf(const AnalysisUnit& unit, 
   client::AnalysisJob job = common_;
   for (const std::string& file : unit.files) {
     absl::StatusOr<std::string> fiberflat = FiberflatOf(unit, file);
-    if (!fiberflat.ok()) {
-      return absl::Status(fiberflat.status().code(), absl::StrCat(file, ": ", fiberflat.status().message()));
-    }
+    if (!fiberflat.ok()) return WithFile(fiberflat.status(), file);
     job.sources.push_back({.spectra = file, .fiberflat = *std::move(fiberflat)});
   }
   job.models = !unit.models.empty();
