@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "client/cli/joint/analysis_units.h"
 #include "client/cli/joint/joint_work.h"
-#include "core/products/joint/joint_task.h"
+#include "core/products/joint/joint_product.h"
 
 namespace spexd::cli {
 
