@@ -95,7 +95,7 @@ class AskedAnalysis:
     def job(self, spectra: Sequence[Any], templates: TemplatesLike | None) -> RemoteAnalysis:
         """The analysis as it is sent. ``spectra``: paths, and "job:ID"."""
         if templates is None and not self.redshifts:
-            raise InvalidArgumentError("nothing is asked for: give templates for velocities, or redshifts=True, or both")
+            raise InvalidArgumentError("nothing is asked for: give templates, redshifts=True or both")
         if templates is None and self.models:
             raise InvalidArgumentError("models is True, but without templates there are none")
         if not 0 <= self.degree <= _MAX_DEGREE:
@@ -119,8 +119,8 @@ class AskedAnalysis:
             _add_content(analysis.uploads, pb.INPUT_TEMPLATES, header.templates, name, self.upload)
         if header.ByteSize() > _MAX_HEADER_BYTES:
             raise InvalidArgumentError(
-                f"targetids has {len(header.rows.target_ids.ids)} numbers, more than one message holds; leave it out and "
-                "take the rows of the results, or analyse in parts"
+                f"targetids has {len(header.rows.target_ids.ids)} numbers, more than one message holds; analyse all "
+                "rows, and choose among those of the results"
             )
         return analysis
 

@@ -257,8 +257,8 @@ class Analysis:
     @property
     def files(self) -> Mapping[str, bytes]:
         """The FITS files that were made: "velocities", "models" and "redshifts", which ``spex analyse`` calls
-        ``rvtab_*``, ``rvmod_*`` and ``zlines_*``. If both machines have the same instruction set, they are identical to
-        those of ``spex analyse`` to the byte."""
+        ``rvtab_*``, ``rvmod_*`` and ``zlines_*``; identical to these to the byte, on processors with the same
+        instruction set."""
         return types.MappingProxyType(self._files)
 
     @property

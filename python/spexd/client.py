@@ -196,8 +196,8 @@ class Client:
         **options: Any,
     ) -> Analysis:
         """Velocities and redshifts of spectra that are there, each from all arms together: what
-        :meth:`Spectra.velocities` and :meth:`Spectra.redshifts` find, to the bit if both machines have the same
-        instruction set, and the files of ``spex analyse``::
+        :meth:`Spectra.velocities` and :meth:`Spectra.redshifts` find, to the bit if the server uses processors with the
+        same instruction set as this one, and the files of ``spex analyse``::
 
             analysis = client.analyse("coadd.fits", "templates.fits", redshifts=True, upload=True)
             analysis.velocities["VRAD"], analysis.redshifts["Z"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import run_spex
 from stand_in import StandIn
+from test_in_process import planes
 from test_products import write_templates
 from test_spectra import write_spectra
 
@@ -38,8 +39,10 @@ def inputs(frames):
         path = folder / f"frame-{camera}.fits"
         shutil.copy(frames / "frame.fits", path)
         fits.setval(path, "CAMERA", value=camera)
-    wave = fits.getdata(folder / "frame-b0.fits", "WAVELENGTH")
-    write_templates(folder / "red.fits", wave)
+    with fits.open(folder / "frame-b0.fits", mode="update") as hdus:
+        wave = hdus["WAVELENGTH"].data
+        write_templates(folder / "red.fits", np.array([wave[0] - 160, wave[-1]]))
+        hdus["WAVELENGTH"].data = wave - 160
     flat = np.random.default_rng(3).uniform(0.9, 1.1, (50, len(wave)))
     fits.HDUList([fits.PrimaryHDU(), fits.ImageHDU(flat, name="FIBERFLAT")]).writeto(folder / "flat.fits")
     return folder
@@ -153,7 +156,16 @@ def test_the_frame_of_a_detached_job_need_not_be_fetched(inputs, image, psf, cli
     beside = client.analyse([inputs / "frame-b0.fits", job], redshifts=True, upload=True)
     assert_same(beside.redshifts, spexd.Spectra([inputs / "frame-b0.fits", frame]).redshifts())
     client.ack(frame)
-    with pytest.raises((spexd.FailedPreconditionError, spexd.NotFoundError), match=job.job_id):
+    with pytest.raises((spexd.FailedPreconditionError, spexd.NotFoundError), match="job"):
+        client.analyse(job, redshifts=True)
+
+
+def test_a_job_that_failed_has_no_frame_to_analyse(image, psf, client):
+    (pixels, ivar, mask), _ = planes(image)
+    job = client.submit(np.zeros_like(pixels), ivar, mask, psf, trace_shifts="x", trace_required=True)
+    with pytest.raises(spexd.FailedPreconditionError):
+        client.watch(job.job_id)
+    with pytest.raises(spexd.FailedPreconditionError, match="job"):
         client.analyse(job, redshifts=True)
 
 
@@ -307,7 +319,8 @@ def part(number, content, first, end):
 def table_file(hdu):
     """A FITS file with columns of all kinds that the files have."""
     values = [np.arange(3), np.array([1.5, np.nan, -2]), np.array(["G3", "", "a b"]), np.array([True, False, True])]
-    table = fits.BinTableHDU(np.rec.fromarrays([*values, np.array([1, 2, 40000], np.uint16)], names="K,D,A,L,U"), name=hdu)
+    values.append(np.array([1, 2, 40000], np.uint16))
+    table = fits.BinTableHDU(np.rec.fromarrays(values, names="K,D,A,L,U"), name=hdu)
     image = fits.ImageHDU(np.arange(6, dtype=np.float32).reshape(3, 2), name="CHI2")
     written = io.BytesIO()
     fits.HDUList([fits.PrimaryHDU(), table, image]).writeto(written)
