@@ -374,6 +374,8 @@ class AnalysisAssembler:
         if kind == "accepted":
             self.accepted, self._job_id = True, event.accepted.job_id
         elif kind == "file":
+            if not self.accepted:
+                raise _damaged("a file before the job was accepted")
             self._parts.add(event.file)
         elif kind == "summary":
             self._summary = event.summary if event.summary.last else None
@@ -386,8 +388,7 @@ class AnalysisAssembler:
         parts.finish()
         if summary is None:
             raise _damaged("it ended before the summary")
-        info = _job_info(summary, self._job_id, server, 0)
-        return Analysis(parts.files, parts.failed, info, tuple(summary.warnings))
+        return Analysis(parts.files, parts.failed, _job_info(summary, self._job_id, server, 0))
 
 
 def _job_info(summary: pb.JobSummary, job_id: str, server: str, last_sequence: int) -> JobInfo:

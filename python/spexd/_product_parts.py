@@ -28,6 +28,7 @@ _STAR = ("velocity", "error", "conditional_error", "vsini", "chi2", "continuum_c
 _GALAXY = ("redshift", "dchi2", "gap", "second_redshift", "error")
 _MAX_PARAMETERS = 64
 _MAX_CODE = 16
+_MAX_FILE_BYTES = 4 << 30
 
 
 def asked_of(request: pb.ProductRequest) -> set[int]:
@@ -80,6 +81,9 @@ class FileParts:
             if self._left.pop(part.file, None) is None:
                 raise _wrong(f"the file of {name}, which was not asked for or came before")
             self._open = facts
+            if part.bytes > _MAX_FILE_BYTES or part.good > part.targets:
+                sizes = f"{part.bytes} bytes, of which {_MAX_FILE_BYTES} are allowed"
+                raise _wrong(f"the file of {name}: {sizes}, {part.good} of {part.targets} targets")
         if facts != self._open:
             raise _wrong(f"a part of the file of {name} out of order")
         if part.code != 0:
@@ -107,9 +111,8 @@ class FileParts:
             raise _wrong(f"the file of {name}: bytes {part.offset} to {end}, {expected}")
         if (crc := _native.crc32c(part.payload)) != part.crc32c:
             raise _wrong(f"the file of {name}: checksum {crc:08x}, expected {part.crc32c:08x}")
-        if part.last != (end == part.bytes) or part.good > part.targets:
-            state = f"{end} of {part.bytes} bytes, last {part.last}, {part.good} of {part.targets} targets"
-            raise _wrong(f"the file of {name}: {state}")
+        if part.last != (end == part.bytes):
+            raise _wrong(f"the file of {name}: last is {part.last} after {end} of {part.bytes} bytes")
         self._pieces.append(part.payload)
         self._size = end
         if part.last:

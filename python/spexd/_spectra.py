@@ -240,17 +240,9 @@ class Analysis:
 
     #: how the job ran
     job: JobInfo
-    #: about the spectra, of a job that went well
-    warnings: tuple[str, ...]
 
-    def __init__(
-        self,
-        files: dict[str, bytes],
-        failed: dict[str, tuple[int, str]],
-        job: JobInfo,
-        warnings: tuple[str, ...],
-    ) -> None:
-        self.job, self.warnings = job, warnings
+    def __init__(self, files: dict[str, bytes], failed: dict[str, tuple[int, str]], job: JobInfo) -> None:
+        self.job = job
         self._files, self._failed = files, failed
         self._tables: dict[str, np.ndarray] = {}  # those that were looked at
 

@@ -230,10 +230,11 @@ class Client:
         Raises:
             InvalidArgumentError: an option, file or HDU is wrong.
             NotFoundError: a path that the server does not see, or no such job.
-            FailedPreconditionError: a job that has not ended or that failed, jobs on several servers, or a hash of what
-                the server does not hold.
+            FailedPreconditionError: a job that has not ended or that failed, jobs on several servers, or a hash of a
+                fiberflat that the server does not hold.
 
-        A file that cannot be made harms neither the others nor the call: looking at its table raises its error.
+        A file that cannot be made, as without the templates of a hash, harms neither the others nor the call: looking
+        at its table raises its error.
         """
         return _result(self._flows.analyse(analysis_of(spectra, templates, options), deadline_of(timeout)))
 

@@ -230,7 +230,7 @@ def test_what_is_wrong_with_a_file_is_named(spectra, inputs, client):
     with pytest.raises(spexd.InvalidArgumentError, match="arm"):
         client.analyse(spectra, redshifts=True, arms="X")
     with pytest.raises(spexd.FailedPreconditionError, match="content_hash"):
-        client.analyse(spectra, "sha256:" + 64 * "0")
+        client.analyse(spectra, "sha256:" + 64 * "0").velocities  # noqa: B018
 
 
 def test_an_answer_that_arrives_damaged_is_asked_for_again(spectra, server):
@@ -365,10 +365,11 @@ def changed(position, **fields):
         (lambda e: changed(3, payload=b""), "velocities: bytes 2880 to 2880"),
         (lambda e: changed(2, bytes=5), "velocities: bytes 0 to 2880, expected from 0 to at most 5"),
         (lambda e: changed(3, bytes=10**12), "a part of the file of velocities out of order"),
+        (lambda e: changed(2, bytes=2**33), "velocities: 8589934592 bytes, of which 4294967296 are allowed"),
         (lambda e: changed(3, good=1), "out of order"),
         (lambda e: changed(5, good=4), "4 of 3 targets"),
-        (lambda e: changed(3, last=False), "last False"),
-        (lambda e: changed(2, last=True), "2880 of .* bytes, last True"),
+        (lambda e: changed(3, last=False), "last is False after"),
+        (lambda e: changed(2, last=True), "last is True after 2880 of"),
         (lambda e: changed(4, code=99), "models: status 99"),
         (lambda e: changed(3, code=3), "velocities: status 3 after"),
         (lambda e: changed(4, file=7), "the file of 7, which was not asked for"),
@@ -376,6 +377,7 @@ def changed(position, **fields):
         (lambda e: [*e[:3], *e[4:]], "a part of the file of models out of order"),
         (lambda e: [*e[:4], *e[5:]], "it ended without the file of models, which was asked for"),
         (lambda e: [*e[:3], e[-1]], "it ended after 2880 of .* bytes of the file of velocities"),
+        (lambda e: e[1:], "a file before the job was accepted"),
         (lambda e: e[:-1], "it ended before the summary"),
         (lambda e: [*e, e[1]], "an event after the summary"),
         (lambda e: [*e[:2], pb.ExtractEvent(bundle=pb.BundlePart()), *e[2:]], "a bundle of an analysis"),
