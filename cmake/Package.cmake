@@ -42,7 +42,7 @@ install(FILES ${PROJECT_BINARY_DIR}/install/spexdConfig.cmake ${PROJECT_BINARY_D
 # Headers as the sources include them: "client/job.h", "core/model/frame.h", "spexd/v1/jobs.pb.h". Those of the
 # interface and what they include themselves; the consumer in tests/install compiles each.
 foreach(header
-    client/connection/connection.h client/detached_client.h client/extract_client.h client/connection/grpc_connection.h client/job.h
+    client/analysis/analysis_client.h client/analysis/analysis_job.h client/connection/connection.h client/detached_client.h client/extract_client.h client/connection/grpc_connection.h client/job.h
     client/psf_list.h client/upload/psf_upload.h client/connection/retry_policy.h client/connection/server_address.h
     client/balance/server_balancer.h
     client/connection/server_directory.h
@@ -56,6 +56,7 @@ foreach(header
     core/analysis/velocity/shared/template_cell.h core/analysis/velocity/template_library.h core/analysis/velocity/velocity.h
     core/analysis/velocity/template_preparations.h core/base/threads/mutex.h core/base/threads/parallel.h
     core/products/analyse.h core/products/inputs/fiberflat.h
+    core/products/joint/joint_product.h core/products/joint/redrock_table.h core/products/joint/row_selection.h
     core/model/coded_image.h core/model/fibre_range.h core/model/frame.h core/model/image.h core/model/mask_rule.h
     core/model/psf.h core/model/target_spectra.h core/model/traces/trace_shifts.h core/model/truth.h core/model/wavelength_grid.h
     core/traces/shifts/options.h core/traces/shifts/reference.h proto/assembler/job_outcome.h)

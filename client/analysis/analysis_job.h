@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "client/job.h"
 #include "core/analysis/velocity/velocity.h"
-#include "core/products/joint/joint_task.h"
+#include "core/products/joint/joint_product.h"
 #include "core/products/joint/row_selection.h"
 
 namespace spexd::client {

@@ -18,16 +18,8 @@ constexpr uint64_t kMaxReservedBytes = uint64_t{64} << 20;
 
 // In messages.
 std::string FileName(int file) {
-  switch (file) {
-    case v1::ANALYSIS_FILE_VELOCITIES:
-      return "velocities";
-    case v1::ANALYSIS_FILE_MODELS:
-      return "models";
-    case v1::ANALYSIS_FILE_REDSHIFTS:
-      return "redshifts";
-    default:
-      return absl::StrCat("file ", file);
-  }
+  const std::string name = NameOf(static_cast<JointProduct>(file));
+  return name.empty() ? absl::StrCat("file ", file) : name;
 }
 
 }  // namespace

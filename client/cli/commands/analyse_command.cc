@@ -193,11 +193,17 @@ class JointCommand {
 };
 
 // nullopt: the file has spectra of targets.
-absl::StatusOr<std::optional<Frame>> FrameIn(const std::string& path) {
+absl::StatusOr<std::optional<Frame>> FrameIn(const std::string& path, bool on_server) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
   SPEXD_ASSIGN_OR_RETURN(const SpectraKind kind, KindOfSpectra(source));
   if (kind == SpectraKind::kTargets) return std::nullopt;
-  return ReadFrame(source);
+  if (!on_server) return ReadFrame(source);
+  return absl::InvalidArgumentError(absl::StrCat(
+      path,
+      ": the products of a single frame are made where it is extracted (spex extract --server with --sky, "
+      "--sframe, --velocity-out or --lines-out), or here (--server \"\"); spex analyse --server makes those "
+      "of "
+      "joint fits (--output-dir)"));
 }
 
 // The fiberflat of a frame among those given.
@@ -222,20 +228,13 @@ absl::StatusOr<int> AnalyseOneFile(const AnalyseOptions& options, const std::vec
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
   HideOtherDevices(where);
-  SPEXD_ASSIGN_OR_RETURN(const std::optional<Frame> frame, FrameIn(files[0]));
+  SPEXD_ASSIGN_OR_RETURN(const std::optional<Frame> frame, FrameIn(files[0], options.on_server()));
   if (!frame.has_value()) {
     if (!products.sky.empty() || !products.sframe.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
           files[0], ": has spectra of targets, which have no sky in them; leave out --sky and --sframe"));
     }
     return JointCommand(options, files).Run();
-  }
-  if (options.on_server()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        files[0],
-        ": the products of a single frame are made where it is extracted (spex extract --server "
-        "with --sky, --sframe, --velocity-out or --lines-out), or here (--server \"\"); a server makes "
-        "those of joint fits (--output-dir)"));
   }
   if (products.sky.empty() && products.sframe.empty() && !HasSky(*frame, files[0]))
     products.sky_subtracted = true;

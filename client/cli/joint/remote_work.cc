@@ -58,11 +58,8 @@ absl::StatusOr<std::unique_ptr<RemoteWork>> RemoteWork::Prepare(const client::Se
 
 absl::StatusOr<std::string> RemoteWork::FiberflatOf(const AnalysisUnit& unit, const std::string& file) const {
   if (fiberflats_.empty()) return std::string();
-  if (unit.kind == SpectraKind::kTargets) {
-    return absl::InvalidArgumentError(
-        "has spectra of targets, which are flat-fielded; leave out --fiberflat");
-  }
-  if (fiberflats_.size() == 1 && by_camera_.empty()) return fiberflats_[0];
+  // Files of targets' spectra have none, which the server says.
+  if (unit.kind == SpectraKind::kTargets || by_camera_.any() == nullptr) return fiberflats_[0];
   if (!NamesJob(file)) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(file));
     SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> cards, ReadFrameCards(source));
@@ -81,9 +78,7 @@ absl::StatusOr<client::AnalysisJob> RemoteWork::JobOf(const AnalysisUnit& unit, 
   client::AnalysisJob job = common_;
   for (const std::string& file : unit.files) {
     absl::StatusOr<std::string> fiberflat = FiberflatOf(unit, file);
-    if (!fiberflat.ok()) {
-      return absl::Status(fiberflat.status().code(), absl::StrCat(file, ": ", fiberflat.status().message()));
-    }
+    if (!fiberflat.ok()) return WithFile(fiberflat.status(), file);
     job.sources.push_back({.spectra = file, .fiberflat = *std::move(fiberflat)});
   }
   job.models = !unit.models.empty();
@@ -104,7 +99,11 @@ UnitResult RemoteWork::Analyse(const AnalysisUnit& unit, bool quiet, const std::
     report.Fail(outcome.status());
     return report.Finish();
   }
-  for (const JointProduct product : kJointProducts) report.Take(product, outcome->FileOf(product));
+  // In the order of RunJointTask.
+  for (const JointProduct product :
+       {JointProduct::kRedshifts, JointProduct::kVelocities, JointProduct::kModels}) {
+    report.Take(product, outcome->FileOf(product));
+  }
   return report.Finish();
 }
 

@@ -10,6 +10,11 @@
 
 namespace spexd::cli {
 
+absl::Status WithFile(const absl::Status& status, const std::string& path) {
+  if (status.ok() || absl::StrContains(status.message(), path)) return status;
+  return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+}
+
 void UnitReport::Take(JointProduct product, const absl::StatusOr<JointFile>& file) {
   const std::string& path = product == JointProduct::kVelocities ? unit_.velocities
                             : product == JointProduct::kModels   ? unit_.models
@@ -31,10 +36,7 @@ void UnitReport::Take(JointProduct product, const absl::StatusOr<JointFile>& fil
 }
 
 void UnitReport::Fail(const absl::Status& status) {
-  const std::string& name = unit_.files[0];
-  const absl::Status error = absl::StrContains(status.message(), name)
-                                 ? status
-                                 : absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  const absl::Status error = WithFile(status, unit_.files[0]);
   std::vector<absl::Status>& errors = result_.errors;
   if (std::find(errors.begin(), errors.end(), error) == errors.end()) errors.push_back(error);
 }

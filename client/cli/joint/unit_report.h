@@ -9,9 +9,12 @@
 #include "absl/status/statusor.h"
 #include "client/cli/joint/analysis_units.h"
 #include "client/cli/joint/joint_work.h"
-#include "core/products/joint/joint_task.h"
+#include "core/products/joint/joint_product.h"
 
 namespace spexd::cli {
+
+// The error with the file's name, unless it has it.
+absl::Status WithFile(const absl::Status& status, const std::string& path);
 
 class UnitReport {
  public:

@@ -136,18 +136,6 @@ constexpr int64_t kMaxParts = 3;  // of an arm
 
 }  // namespace
 
-const char* NameOf(JointProduct product) {
-  switch (product) {
-    case JointProduct::kVelocities:
-      return "velocities";
-    case JointProduct::kModels:
-      return "models";
-    case JointProduct::kRedshifts:
-      return "redshifts";
-  }
-  return "";
-}
-
 absl::StatusOr<int64_t> RunJointTask(const TargetSpectra& spectra, SpectraKind kind, const JointTask& task,
                                      const JointSink& sink) {
   return JointRun(spectra, kind, task, sink).Run();

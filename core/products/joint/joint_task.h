@@ -18,6 +18,7 @@
 #include "core/model/target_spectra.h"
 #include "core/products/joint/joint_files.h"
 #include "core/products/joint/joint_input.h"
+#include "core/products/joint/joint_product.h"
 #include "core/products/joint/row_selection.h"
 
 namespace spexd {
@@ -40,18 +41,6 @@ struct JointTask {
   int threads = 1;
   std::stop_token stop = {};
 };
-
-// A file that was made, which is written or sent in pieces.
-struct JointFile {
-  std::string bytes;
-  int64_t targets = 0, good = 0;  // rows of its table, and those of them without a warning
-};
-
-enum class JointProduct { kVelocities = 1, kModels = 2, kRedshifts = 3 };  // as v1::AnalysisFile
-inline constexpr JointProduct kJointProducts[] = {JointProduct::kVelocities, JointProduct::kModels,
-                                                  JointProduct::kRedshifts};
-// "velocities", "models", "redshifts": in messages, the log and metrics.
-const char* NameOf(JointProduct product);
 
 // Takes each file that is asked for, or why it could not be made, as soon as that is known: redshifts, then
 // velocities, then models.
