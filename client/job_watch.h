@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/connection/connection.h"
-#include "proto/assembler/event_assembler.h"
 #include "client/pauses.h"
+#include "proto/assembler/event_assembler.h"
 
 namespace spexd::client {
 

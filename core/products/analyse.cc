@@ -190,11 +190,13 @@ absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest&
 }
 
 AnalysisParts AnalysisPartsOf(const AnalysisSize& size) {
-  constexpr int64_t kUsable = 20, kFiberflat = 12, kSky = 44, kSkyFit = 16;  // per fibre and bin
+  // Per fibre and bin; without a sky, a copy of the resolution.
+  constexpr int64_t kUsable = 20, kFiberflat = 12, kSky = 44, kSkyFit = 16, kResolution = 44;
   constexpr int64_t kBands = 64 * 11, kProfiles = 8 * 64;                   // per bin
   constexpr int64_t kStack = int64_t{2} << 20;                              // per thread
   const int64_t spectra = size.fibres * size.bins;
-  AnalysisParts parts = {(kUsable + kFiberflat + kSky + kSkyFit) * spectra + (kBands + kProfiles) * size.bins,
+  const int64_t beside = size.sky ? kFiberflat + kSky + kSkyFit : kResolution;
+  AnalysisParts parts = {(kUsable + beside) * spectra + (kBands + kProfiles) * size.bins,
                          kStack * size.threads};
   if (size.templates == 0) return parts;
   const VelocityOptions scan;

@@ -97,6 +97,7 @@ absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest&
 struct AnalysisSize {
   int64_t fibres = 0, bins = 0, templates = 0, samples = 0;
   int threads = 1;
+  bool sky = true;  // one is made
 };
 // An upper estimate of the memory that Analyse takes beside the frame, its products included.
 int64_t AnalysisBytes(const AnalysisSize& size);

@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/frame/frame_assembler.h"
 #include "proto/assembler/job_outcome.h"
 #include "proto/assembler/product_assembler.h"
-#include "core/frame/frame_assembler.h"
 #include "spexd/v1/extraction.pb.h"
 
 namespace spexd {
@@ -35,7 +35,8 @@ class EventAssembler {
   bool whole() const { return summary_complete_; }  // no event may follow
   bool bundles_arrived() const { return bundles_done_ > 0 || !open_bundles_.empty(); }
 
-  // Call it once, after the last event of a job that ended with OK. DataLoss if anything is missing; the message says what.
+  // Call it once, after the last event of a job that ended with OK. DataLoss if anything is missing; the
+  // message says what.
   absl::StatusOr<JobOutcome> Finish();
 
  private:

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/assembler/job_outcome.h"
 #include "core/model/fibre_range.h"
+#include "proto/assembler/job_outcome.h"
 #include "spexd/v1/extraction.pb.h"
 
 namespace spexd {

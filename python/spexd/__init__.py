@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from spexd._native import version as __version__
 from spexd._products import Products, Sky, Templates
-from spexd._spectra import Spectra, SpectraArm, read_spectra
+from spexd._spectra import Analysis, Spectra, SpectraArm, read_spectra
 from spexd._sums import Coadd, SkyPca, coadd, pca
 from spexd._traces import AxisShifts, TraceShifts
 from spexd.engine import Engine, Psf, default_engine, extract, trace_shifts, write_shifted_psf
@@ -82,6 +82,7 @@ __all__ = [
     "SOMEBADPIX",
     "AbortedError",
     "AlreadyExistsError",
+    "Analysis",
     "AsyncClient",
     "AsyncStream",
     "AxisShifts",

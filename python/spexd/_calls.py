@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import threading
 import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import grpc
 
 from spexd import _native
-from spexd._events import Assembler, Bundle
+from spexd._events import AnalysisAssembler, Assembler, Bundle
 from spexd._job import Path, Spec, arrays_of
-from spexd._request import AskedProducts, RemoteJob, Sending, make_job
+from spexd._request import AskedAnalysis, AskedProducts, RemoteAnalysis, RemoteJob, Sending, make_job
 from spexd._retry import RetryPolicy, Then, then_of
 from spexd._servers import Endpoint, Servers, from_environment, make_servers
+from spexd._spectra import Analysis
 from spexd.engine import PsfLike
 from spexd.errors import (
     CancelledError,
@@ -35,6 +37,8 @@ from spexd.errors import (
 )
 from spexd.frame import Frame
 from spexd.v1 import (
+    analysis_pb2,
+    analysis_pb2_grpc,
     extraction_pb2,
     extraction_pb2_grpc,
     jobs_pb2,
@@ -49,6 +53,8 @@ _RETRY_INFO = "/google.rpc.RetryInfo"
 _HEALTH = "/grpc.health.v1.Health/Check"
 _NOT_SERVING = b"\x08\x02"
 
+T = TypeVar("T")
+
 
 class Services:
     """A channel of ``grpc`` or ``grpc.aio``, and what is called on it."""
@@ -57,6 +63,7 @@ class Services:
         self.channel = channel
         self.calls = 0  # that have not ended
         self.extraction = extraction_pb2_grpc.ExtractionStub(channel)
+        self.analysis = analysis_pb2_grpc.AnalysisStub(channel)
         self.jobs = jobs_pb2_grpc.JobsStub(channel)
         self.registry = registry_pb2_grpc.PsfRegistryStub(channel)
         # The message of grpc.health.v1 for the whole server has no bytes.
@@ -299,12 +306,14 @@ def time_left(deadline: float | None, most: float | None = None) -> float | None
     return left if most is None else min(left, most)
 
 
-class ExtractAttempt:
-    """One Extract call: its messages, and what came back."""
+@dataclasses.dataclass
+class Attempt(Generic[T]):
+    """One call of Extract or Analyse: its messages, and what came back."""
 
-    def __init__(self, job: RemoteJob) -> None:
-        self.assembler = Assembler()
-        self.messages = Sending(job, extraction_pb2.ExtractRequest, job.header)
+    method: Callable[[Services], Any]
+    messages: Sending
+    assembler: Assembler | AnalysisAssembler
+    finish: Callable[[str], T]  # takes the server's address; see the assembler's
 
     def failure(self, error: Exception, connection: Connection) -> tuple[SpexdError, Then]:
         """What the call ended with, and what may follow."""
@@ -320,6 +329,19 @@ class ExtractAttempt:
         if self.messages.error is not None:
             return self.messages.error
         return connection.error_of(error) if isinstance(error, grpc.RpcError) else error  # type: ignore[return-value]
+
+
+def extract_attempt(job: RemoteJob) -> Attempt[Frame]:
+    """An attempt at a job."""
+    assembler, sending = Assembler(), Sending(job.uploads, extraction_pb2.ExtractRequest, job.header)
+    return Attempt(lambda on: on.extraction.Extract, sending, assembler, lambda server: assembler.finish(job, server))
+
+
+def analysis_attempt(analysis: RemoteAnalysis) -> Attempt[Analysis]:
+    """An attempt at an analysis."""
+    sending = Sending(analysis.uploads, analysis_pb2.AnalyseRequest, analysis.header)
+    assembler = AnalysisAssembler(analysis)
+    return Attempt(lambda on: on.analysis.Analyse, sending, assembler, assembler.finish)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -355,7 +377,7 @@ class Submission:
 
     def messages(self) -> Sending:
         """The messages of one attempt."""
-        return Sending(self.job, jobs_pb2.SubmitRequest, self._header)
+        return Sending(self.job.uploads, jobs_pb2.SubmitRequest, self._header)
 
     def answer_was_lost(self, error: SpexdError, sent: Sending) -> bool:
         """Whether the server must be asked for its jobs: it may have this one."""
@@ -376,6 +398,13 @@ class Submission:
             f'the server may have taken the job as request id "{self.request_id}": submit it again with that to learn'
         )
         return error_of(error.code, f"{error}; {hint}", error.retry_delay)
+
+
+def analysis_of(spectra: Any, templates: Any, options: dict[str, Any]) -> RemoteAnalysis:
+    """The analysis of a call's arguments. TypeError for options that there are not."""
+    several = [spectra] if isinstance(spectra, (str, os.PathLike, Submitted)) else list(spectra)
+    given = [f"job:{one.job_id}" if isinstance(one, Submitted) else one for one in several]
+    return AskedAnalysis(**options).job(given, templates)
 
 
 _MAY_BE_THE_CONNECTIONS = (UnavailableError, InternalError, UnknownError, CancelledError)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,11 +137,26 @@ def column_of(form: str, rows: int, cells: bytes, cards: Sequence[str]) -> np.nd
     if cell is None or cell[0] is None:
         return None
     stored = np.ndarray((rows,), np.dtype([("cell", cell[0])]), cells)["cell"]
+    return _values_of(form, stored, header_of(cards), "")
+
+
+def columns_of(raw: _native.RawTable) -> list[tuple[str, np.ndarray]]:
+    """The columns of a table, each as of :func:`column_of`; those of other types are left out."""
+    table, header = table_of(raw), header_of(raw.cards)
+    columns = []
+    for k in range(1, int(str(header.get("TFIELDS", 0))) + 1):
+        name = str(header.get(f"TTYPE{k}", f"COLUMN{k}"))
+        if table is not None and name in (table.dtype.names or ()):
+            columns.append((name, _values_of(str(header[f"TFORM{k}"]), table[name], header, str(k))))
+    return columns
+
+
+def _values_of(form: str, stored: np.ndarray, header: Mapping[str, object], number: str) -> np.ndarray:
+    """The values of cells. ``number``: of the column in the keywords of its header."""
     if stored.dtype.kind == "S":
         return stored == b"T" if "L" in form else np.char.rstrip(stored).astype(stored.dtype)
     values: np.ndarray = stored.astype(stored.dtype.newbyteorder("="))
-    header = header_of(cards)
-    scale, zero = (float(str(header.get(name, default))) for name, default in (("TSCAL", 1), ("TZERO", 0)))
+    scale, zero = (float(str(header.get(name + number, default))) for name, default in (("TSCAL", 1), ("TZERO", 0)))
     if scale == 1 and zero == 0:
         return values
     if scale == 1 and values.dtype.kind in "iu" and zero == int(zero):

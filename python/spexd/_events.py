@@ -1,4 +1,4 @@
-"""Turns the events of a job back into bundles and a frame, checking everything on the way."""
+"""Turns the events of a job back into bundles and a frame, or an analysis, checking everything on the way."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import dataclasses
 import numpy as np
 
 from spexd import _native
-from spexd._product_parts import ProductParts, asked_of
-from spexd._request import RemoteJob
+from spexd._product_parts import FileParts, ProductParts, asked_of
+from spexd._request import RemoteAnalysis, RemoteJob
+from spexd._spectra import Analysis
 from spexd.errors import DataLossError
 from spexd.frame import ALLBADPIX, BAD2DFIT, NODATA, SOMEBADPIX, Frame, JobInfo, Source
 from spexd.v1 import extraction_pb2 as pb
@@ -328,17 +329,6 @@ class Assembler:
                 traces.reference = job.trace_reference_name
                 origin.traces = traces
         self._planes["mask"].reshape(-1)[self._bad2dfit] |= np.uint32(BAD2DFIT)
-        info = JobInfo(
-            engine=summary.engine,
-            psf_hash=summary.psf_hash,
-            run_seconds=summary.run_seconds,
-            engine_seconds=summary.engine_seconds,
-            queue_seconds=summary.queue_seconds,
-            stages={stage.stage: stage.seconds for stage in summary.stages},
-            job_id=job_id or self._job_id,
-            server=server,
-            last_sequence=last_sequence,
-        )
         frame_info = self._info
         assert frame_info is not None
         source = Source(self._grid, origin, _scores_of(summary), frame_info.first_fibre)
@@ -350,7 +340,7 @@ class Assembler:
             model=self._model(),
             failed_bundles=tuple(summary.failed_bundles),
             warnings=tuple(summary.warnings),
-            job=info,
+            job=_job_info(summary, job_id or self._job_id, server, last_sequence),
         )
 
     def _model(self) -> np.ndarray | None:
@@ -363,6 +353,56 @@ class Assembler:
             assert bundle.model is not None
             model[:, bundle.first_column : bundle.first_column + bundle.model.shape[1]] += bundle.model
         return model
+
+
+class AnalysisAssembler:
+    """Takes the events of one analysis, in their order. Nothing is handed on before its end."""
+
+    arrived = False
+
+    def __init__(self, analysis: RemoteAnalysis) -> None:
+        self.accepted = False
+        self._job_id = ""
+        self._parts = FileParts(analysis.files)
+        self._summary: pb.JobSummary | None = None
+
+    def add(self, event: pb.ExtractEvent) -> None:
+        """Takes an event. DataLossError: it is damaged, or cannot come now."""
+        if self._summary is not None:
+            raise _damaged("an event after the summary")
+        kind = event.WhichOneof("event")
+        if kind == "accepted":
+            self.accepted, self._job_id = True, event.accepted.job_id
+        elif kind == "file":
+            if not self.accepted:
+                raise _damaged("a file before the job was accepted")
+            self._parts.add(event.file)
+        elif kind == "summary":
+            self._summary = event.summary if event.summary.last else None
+        elif kind in ("frame_info", "bundle", "model", "product"):
+            raise _damaged(f"a {kind} of an analysis")
+
+    def finish(self, server: str) -> Analysis:
+        """The analysis, once the call ended well. DataLossError: something is missing."""
+        summary, parts = self._summary, self._parts
+        parts.finish()
+        if summary is None:
+            raise _damaged("it ended before the summary")
+        return Analysis(parts.files, parts.failed, _job_info(summary, self._job_id, server, 0))
+
+
+def _job_info(summary: pb.JobSummary, job_id: str, server: str, last_sequence: int) -> JobInfo:
+    return JobInfo(
+        engine=summary.engine,
+        psf_hash=summary.psf_hash,
+        run_seconds=summary.run_seconds,
+        engine_seconds=summary.engine_seconds,
+        queue_seconds=summary.queue_seconds,
+        stages={stage.stage: stage.seconds for stage in summary.stages},
+        job_id=job_id,
+        server=server,
+        last_sequence=last_sequence,
+    )
 
 
 def _traces_of(message: pb.TraceShifts, fibres: int) -> _native.TraceReport:

@@ -17,17 +17,20 @@ import grpc
 from spexd._calls import (
     ANSWER_PATIENCE,
     Connection,
+    Attempt,
     Directory,
-    ExtractAttempt,
     Services,
     Submission,
     Submitted,
     WatchState,
+    analysis_attempt,
+    extract_attempt,
     time_left,
 )
 from spexd._events import Bundle
-from spexd._request import RemoteJob
+from spexd._request import RemoteAnalysis, RemoteJob
 from spexd._retry import Attempts, Candidate, Pauses, RetryPolicy, Then
+from spexd._spectra import Analysis
 from spexd._speeds import Speeds
 from spexd.errors import (
     DeadlineExceededError,
@@ -91,7 +94,7 @@ class Flows:
         # The first job begins with a random server, the next ones with those that are expected to end them first.
         # Detached jobs, whose ends are not seen here, begin with one server after the other.
         first = random.Random(retry.seed).getrandbits(16)
-        self._speeds = Speeds(first)
+        self._speeds, self._analysis_speeds = Speeds(first), Speeds(first)
         self._starts = itertools.count(first)
 
     def _servers(self) -> Flow[list[Connection]]:
@@ -105,28 +108,57 @@ class Flows:
 
     def run(self, job: RemoteJob, deadline: float | None) -> Flow[Frame]:
         """Extracts; returns the Frame."""
-        servers = yield from self._servers()
+        return (yield from self._run(lambda: extract_attempt(job), self._servers, self._speeds, deadline))
+
+    def analyse(self, analysis: RemoteAnalysis, deadline: float | None) -> Flow[Analysis]:
+        """Analyses spectra; returns the Analysis. Frames of detached jobs are analysed where they are."""
+        job_ids = analysis.job_ids
+        find = (lambda: self._servers_of(job_ids, deadline)) if job_ids else self._servers
+        return (yield from self._run(lambda: analysis_attempt(analysis), find, self._analysis_speeds, deadline))
+
+    def _servers_of(self, job_ids: Sequence[str], deadline: float | None) -> Flow[list[Connection]]:
+        """The one server that has all of these jobs."""
+        found: dict[str, Connection] = {}
+        for job_id in job_ids:
+            found[job_id], _ = yield from self._find_patiently(job_id, deadline)
+        servers = list(dict.fromkeys(found.values()))
+        if len(servers) > 1:
+            jobs = ", ".join(f"{job_id} at {connection.address}" for job_id, connection in found.items())
+            raise FailedPreconditionError(
+                f"spectra: the jobs are on several servers ({jobs}); write their frames to files, and give these"
+            )
+        return servers
+
+    def _run(
+        self,
+        make: Callable[[], Attempt[T]],
+        find: Callable[[], Flow[list[Connection]]],
+        speeds: Speeds,
+        deadline: float | None,
+    ) -> Flow[T]:
+        """Tries until it is done; returns what an attempt makes. ``find``: the servers now."""
+        servers = yield from find()
         attempts = Attempts(_addresses(servers), self._retry, deadline)
         candidate = attempts.first()
         while True:
             yield Sleep(candidate.wait)
-            with self._speeds.job(servers, attempts.ready(candidate)) as assignment:
+            with speeds.job(servers, attempts.ready(candidate)) as assignment:
                 candidate.server = assignment.server
-                connection, attempt = servers[candidate.server], ExtractAttempt(job)
+                connection, attempt = servers[candidate.server], make()
                 try:
                     yield from self._check_health(connection, servers, deadline)
                     sending, take = attempt.messages, attempt.assembler.add
-                    yield from self._events(connection, lambda on: on.extraction.Extract, sending, deadline, take)
+                    yield from self._events(connection, attempt.method, sending, deadline, take)
                     if sending.error is not None:
                         raise sending.error
-                    frame = attempt.assembler.finish(job, connection.address)
+                    result = attempt.finish(connection.address)
                     assignment.done()
-                    return frame
+                    return result
                 except (grpc.RpcError, SpexdError) as error:
                     failed, then = attempt.failure(error, connection)
                 if then is Then.ELSEWHERE or isinstance(failed, UnavailableError):
                     assignment.refused(failed.retry_delay)
-            candidate = yield from self._after(attempts, servers, candidate, failed, then)
+            candidate = yield from self._after(attempts, servers, candidate, failed, then, find)
 
     def submit(self, submission: Submission, deadline: float | None) -> Flow[Submitted]:
         """Brings a detached job; returns Submitted."""
@@ -148,7 +180,7 @@ class Flows:
             unknown = lost and (yield from self._is_unknown(connection, submission.request_id, deadline))
             try:
                 then = submission.then(failed, sending, unknown)
-                candidate = yield from self._after(attempts, servers, candidate, failed, then)
+                candidate = yield from self._after(attempts, servers, candidate, failed, then, self._servers)
             except SpexdError as error:
                 raise submission.last_error(error) from failed
 
@@ -211,11 +243,17 @@ class Flows:
         return found
 
     def _after(
-        self, attempts: Attempts, servers: list[Connection], candidate: Candidate, failed: SpexdError, then: Then
+        self,
+        attempts: Attempts,
+        servers: list[Connection],
+        candidate: Candidate,
+        failed: SpexdError,
+        then: Then,
+        find: Callable[[], Flow[list[Connection]]],
     ) -> Flow[Candidate]:
         """The next candidate. Where all servers have refused, those that were found since are added."""
         if attempts.note(candidate, failed, then):
-            added = [server for server in (yield from self._servers()) if server not in servers]
+            added = [server for server in (yield from find()) if server not in servers]
             servers += added
             attempts.add(_addresses(added))
         return attempts.next(failed)

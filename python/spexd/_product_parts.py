@@ -1,8 +1,8 @@
-"""Puts the parts of products that a server sends back together, checking everything on the way."""
+"""Puts the parts of products and files that a server sends back together, checking everything on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,19 @@ from spexd.v1 import extraction_pb2 as pb
 _PRODUCTS = _native.products()  # as core/products/analyse.h defines them
 #: what is asked for, by the names of the package
 NAMES: dict[int, str] = {product.number: product.keyword for product in _PRODUCTS}
+#: the files of an analysis, by the names of the package
+FILES: dict[int, str] = {
+    pb.ANALYSIS_FILE_VELOCITIES: "velocities",
+    pb.ANALYSIS_FILE_MODELS: "models",
+    pb.ANALYSIS_FILE_REDSHIFTS: "redshifts",
+}
 
 _SKY = ("model", "model_ivar", "statistical_ivar", "mask", "flux", "ivar")
 _STAR = ("velocity", "error", "conditional_error", "vsini", "chi2", "continuum_chi2", "dchi2", "second_velocity")
 _GALAXY = ("redshift", "dchi2", "gap", "second_redshift", "error")
 _MAX_PARAMETERS = 64
 _MAX_CODE = 16
+_MAX_FILE_BYTES = 4 << 30
 
 
 def asked_of(request: pb.ProductRequest) -> set[int]:
@@ -52,6 +59,65 @@ def _array(part: Any, name: str, dtype: str, *shape: int) -> np.ndarray:
 
 def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class FileParts:
+    """Takes the parts of the files of an analysis, in their order."""
+
+    def __init__(self, asked: Iterable[int]) -> None:
+        """``asked``: numbers of the files that were asked for."""
+        self._left = {number: FILES[number] for number in asked}  # those of which nothing came
+        self._open: tuple[int, ...] | None = None  # what all parts tell of the file whose parts are coming
+        self._pieces: list[bytes] = []
+        self._size = 0  # of the pieces
+        self.files: dict[str, bytes] = {}
+        self.failed: dict[str, tuple[int, str]] = {}
+
+    def add(self, part: pb.FilePart) -> None:
+        """Takes a part. DataLossError: it is damaged, or cannot come now."""
+        name = FILES.get(part.file, str(part.file))
+        facts = (part.file, part.bytes, part.targets, part.good)
+        if self._open is None:
+            if self._left.pop(part.file, None) is None:
+                raise _wrong(f"the file of {name}, which was not asked for or came before")
+            self._open = facts
+            if part.bytes > _MAX_FILE_BYTES or part.good > part.targets:
+                sizes = f"{part.bytes} bytes, of which {_MAX_FILE_BYTES} are allowed"
+                raise _wrong(f"the file of {name}: {sizes}, {part.good} of {part.targets} targets")
+        if facts != self._open:
+            raise _wrong(f"a part of the file of {name} out of order")
+        if part.code != 0:
+            self._fail(name, part)
+        else:
+            self._take(name, part)
+
+    def finish(self) -> None:
+        """DataLossError: something is missing."""
+        if self._open is not None:
+            raise _wrong(f"it ended after {self._size} of {self._open[1]} bytes of the file of {FILES[self._open[0]]}")
+        if self._left:
+            raise _wrong(f"it ended without the file of {min(self._left.values())}, which was asked for")
+
+    def _fail(self, name: str, part: pb.FilePart) -> None:
+        if self._pieces or part.payload or not 0 < part.code <= _MAX_CODE:
+            raise _wrong(f"the file of {name}: status {part.code} after {self._size + len(part.payload)} bytes")
+        self.failed[name] = (part.code, part.error)
+        self._open = None
+
+    def _take(self, name: str, part: pb.FilePart) -> None:
+        end = part.offset + len(part.payload)
+        if part.offset != self._size or not part.offset < end <= part.bytes:
+            expected = f"expected from {self._size} to at most {part.bytes}"
+            raise _wrong(f"the file of {name}: bytes {part.offset} to {end}, {expected}")
+        if (crc := _native.crc32c(part.payload)) != part.crc32c:
+            raise _wrong(f"the file of {name}: checksum {crc:08x}, expected {part.crc32c:08x}")
+        if part.last != (end == part.bytes):
+            raise _wrong(f"the file of {name}: last is {part.last} after {end} of {part.bytes} bytes")
+        self._pieces.append(part.payload)
+        self._size = end
+        if part.last:
+            self.files[name] = b"".join(self._pieces)
+            self._open, self._pieces, self._size = None, [], 0
 
 
 class ProductParts:

@@ -14,7 +14,7 @@ from spexd._job import Path
 from spexd._processes import process
 from spexd._products import Templates, TemplatesLike, structured
 from spexd.errors import InvalidArgumentError, SpexdError, error_of
-from spexd.frame import Frame
+from spexd.frame import Frame, JobInfo
 
 _ARRAYS = ("wave", "flux", "ivar", "mask", "resolution")
 
@@ -178,7 +178,7 @@ class Spectra:
         library = templates if isinstance(templates, Templates) else Templates(templates)
         options = _native.VelocityOptions()
         options.most, options.degree, options.rotation = most, degree, rotation
-        options.set_exclude(self._exclude if exclude is None else _ranges(exclude))
+        options.set_exclude(self._exclude if exclude is None else ranges_of(exclude))
         _check_threads(threads)
         given = [self._native, library._native, options, self._rows(rows), per_target, models, threads]
         return _table_of(process.call(_native.fit_joint_velocities, *given))
@@ -234,6 +234,70 @@ class Spectra:
         return f"<spexd.Spectra: {len(self)} rows, {arms} Angstrom>"
 
 
+class Analysis:
+    """What a server fitted to spectra; see :meth:`spexd.Client.analyse`. A table is None if it was not asked for. One
+    that could not be made raises its error when it is asked for; the others are not harmed."""
+
+    #: how the job ran
+    job: JobInfo
+
+    def __init__(self, files: dict[str, bytes], failed: dict[str, tuple[int, str]], job: JobInfo) -> None:
+        self.job = job
+        self._files, self._failed = files, failed
+        self._tables: dict[str, np.ndarray] = {}  # those that were looked at
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """The FITS files that were made: "velocities", "models" and "redshifts", which ``spex analyse`` calls
+        ``rvtab_*``, ``rvmod_*`` and ``zlines_*``; identical to these to the byte, on processors with the same
+        instruction set."""
+        return types.MappingProxyType(self._files)
+
+    @property
+    def errors(self) -> Mapping[str, SpexdError]:
+        """Of the files that could not be made; empty if nothing went wrong."""
+        return types.MappingProxyType({name: error_of(*failed) for name, failed in self._failed.items()})
+
+    @property
+    def velocities(self) -> np.ndarray | None:
+        """The table of :meth:`Spectra.velocities`. With ``models=True`` it has the columns that this adds, in float32,
+        but X_MODEL only if the models could be made (:attr:`errors`)."""
+        return self._table("velocities", "RVTAB")
+
+    @property
+    def redshifts(self) -> np.ndarray | None:
+        """The table of :meth:`Spectra.redshifts`."""
+        return self._table("redshifts", "ZLINES")
+
+    def _table(self, name: str, hdu: str) -> np.ndarray | None:
+        if name in self._failed:
+            raise error_of(*self._failed[name])
+        if name in self._files and name not in self._tables:
+            fits = self._open(name)
+            columns = _cards.columns_of(fits.table(hdu)) + (self._models(fits) if name == "velocities" else [])
+            self._tables[name] = structured(columns)
+        return self._tables.get(name)
+
+    def _models(self, velocities: Any) -> list[tuple[str, np.ndarray]]:
+        """The columns that are images of the files."""
+        columns = []
+        if "models" in self._files:
+            models = self._open("models")
+            columns += [(name, models.image(name)) for name in models.hdus if name.endswith("_MODEL")]
+        if "models" in self._files or "models" in self._failed:
+            columns += [(n, velocities.image(n)) for n in velocities.hdus if n == "CHI2" or n.endswith("_CHI2")]
+        return columns
+
+    def _open(self, name: str) -> Any:
+        return process.call(_native.parse_fits, f"the file of {name}", self._files[name])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_tables": {}}
+
+    def __repr__(self) -> str:
+        return f"<spexd.Analysis: {', '.join([*self._files, *(f'{name} failed' for name in self._failed)])}>"
+
+
 def read_spectra(path: Path, *, threads: int = 0) -> Spectra:
     """Reads a file of targets' spectra, ``coadd-*`` or ``spectra-*``, of ``spex coadd``, :meth:`spexd.Coadd.to_fits` or
     the pipeline: for each arm HDUs as B_WAVELENGTH, B_FLUX, B_IVAR, B_MASK and B_RESOLUTION, and a FIBERMAP. ``.gz``
@@ -266,7 +330,8 @@ def _check_threads(threads: int) -> None:
         raise InvalidArgumentError(f"threads is {threads}, must not be negative")
 
 
-def _ranges(exclude: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def ranges_of(exclude: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Pairs of wavelengths, Angstrom. InvalidArgumentError: they are no pairs."""
     try:
         ends = np.array(exclude, np.float64)
     except (TypeError, ValueError):

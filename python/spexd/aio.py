@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
 
-from spexd._calls import Directory, Submission, Submitted, deadline_of, job_of, servers_of
+from spexd._calls import Directory, Submission, Submitted, analysis_of, deadline_of, job_of, servers_of
 from spexd._events import Bundle
 from spexd._flows import Flow, Flows, LookUp, Next, Sleep, Step
-from spexd._job import Progress, progress_of
+from spexd._job import Path, Progress, progress_of
+from spexd._products import TemplatesLike
 from spexd._request import Sending
 from spexd._retry import RetryPolicy
+from spexd._spectra import Analysis
 from spexd.engine import PsfLike
 from spexd.errors import UnavailableError
 from spexd.frame import Frame
@@ -143,6 +145,17 @@ class AsyncClient:
     async def ack(self, frame: Frame) -> None:
         """As :meth:`spexd.Client.ack`."""
         await _result(self._flows.ack(frame))
+
+    async def analyse(
+        self,
+        spectra: Path | Submitted | Sequence[Path | Submitted],
+        templates: TemplatesLike | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Analysis:
+        """As :meth:`spexd.Client.analyse`."""
+        return await _result(self._flows.analyse(analysis_of(spectra, templates, options), deadline_of(timeout)))
 
     async def job(self, job_id: str) -> jobs_pb2.JobRecord:
         """As :meth:`spexd.Client.job`."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, TypeVar
 
 import grpc
 
-from spexd._calls import Directory, Submission, Submitted, deadline_of, job_of, servers_of
+from spexd._calls import Directory, Submission, Submitted, analysis_of, deadline_of, job_of, servers_of
 from spexd._events import Bundle
 from spexd._flows import Flow, Flows, LookUp, Next, Sleep, Step
-from spexd._job import Progress, progress_of
+from spexd._job import Path, Progress, progress_of
+from spexd._products import TemplatesLike
 from spexd._retry import RetryPolicy
+from spexd._spectra import Analysis
 from spexd.engine import PsfLike
 from spexd.errors import UnavailableError
 from spexd.frame import Frame
@@ -184,6 +186,57 @@ class Client:
     def ack(self, frame: Frame) -> None:
         """Lets the server remove the results of a frame that :meth:`watch` returned. Call it once they are safe."""
         _result(self._flows.ack(frame))
+
+    def analyse(
+        self,
+        spectra: Path | Submitted | Sequence[Path | Submitted],
+        templates: TemplatesLike | None = None,
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Analysis:
+        """Velocities and redshifts of spectra that are there, each from all arms together: what
+        :meth:`Spectra.velocities` and :meth:`Spectra.redshifts` find, to the bit if the server uses processors with the
+        same instruction set as this one, and the files of ``spex analyse``::
+
+            analysis = client.analyse("coadd.fits", "templates.fits", redshifts=True, upload=True)
+            analysis.velocities["VRAD"], analysis.redshifts["Z"]
+
+        Args:
+            spectra: path of a file of spectra, as :func:`spexd.read_spectra` takes it; or the frames of one exposure,
+                as :class:`spexd.Spectra` takes them, at most 16. Each of these is the path of its file, or a detached
+                job that has ended well and is not acknowledged: what :meth:`submit` returned, or "job:ID". Its frame
+                need not be fetched before; if the job made the sky, it is subtracted. All jobs must be on one server.
+            templates: asks for velocities: path of a library of templates, a :class:`spexd.Templates`, or "sha256:HASH"
+                of one that the server holds.
+            redshifts: True: asks for redshifts.
+            models: True: asks for the models of the velocities too.
+            per_target, degree, exclude: see :meth:`Spectra.velocities`.
+            arms: letters of the arms that are analysed, such as "BR"; default: all. A combined arm is taken whole or
+                not at all.
+            sky_subtracted: True: the frames have no sky in them any more, whatever they are called.
+            fiberflats: of frames with the sky in them: path of the file that divides each of them first, or
+                "sha256:HASH"; or a list with one for each frame, or None.
+            targetids: TARGETIDs whose rows are analysed; default: all. These and the following choose among
+                :attr:`Spectra.selected_rows`; a row must satisfy all.
+            min_snr: the median S/N of a bin, in the best arm, is above it.
+            min_exposure, max_exposure: EXPID is above the first, and at most the second.
+            objtypes: a regular expression, or several, of which one matches the beginning of the name of a bit that is
+                set in DESI_TARGET, such as "MWS_ANY" or "STD_".
+            upload: send the files' bytes; default: their absolute paths, which the server must see and allow.
+            priority: -10 to 10; jobs of higher priority go first.
+            timeout: seconds.
+
+        Raises:
+            InvalidArgumentError: an option, file or HDU is wrong.
+            NotFoundError: a path that the server does not see, or no such job.
+            FailedPreconditionError: a job that has not ended or that failed, jobs on several servers, or a hash of a
+                fiberflat that the server does not hold.
+
+        A file that cannot be made, as without the templates of a hash, harms neither the others nor the call: looking
+        at its table raises its error.
+        """
+        return _result(self._flows.analyse(analysis_of(spectra, templates, options), deadline_of(timeout)))
 
     def job(self, job_id: str) -> jobs_pb2.JobRecord:
         """The record of a detached job, on whichever server has it."""

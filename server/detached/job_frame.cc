@@ -67,7 +67,7 @@ int64_t JobFrame::bytes() const {
   // Of a bin: its spectrum, the sky, and the list of bins with BAD2DFIT while it grows. Subtracting the sky
   // takes less than that list.
   constexpr int64_t kBinBytes = 4 * (4 + kResolutionDiagonals) + (5 * 8 + 4) + 3 * 8;
-  constexpr int64_t kPerInfoByte = 4;                       // a text for each card, a table that grows
+  constexpr int64_t kPerInfoByte = 4;                            // a text for each card, a table that grows
   constexpr int64_t kEventBytes = 4 * int64_t{kMaxRecordBytes};  // its bytes, and the message
   return kBinBytes * fibres_ * bins_ + kPerInfoByte * info_bytes_ + kEventBytes;
 }

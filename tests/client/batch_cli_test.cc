@@ -241,7 +241,7 @@ class WaitingExtractor : public client::Extractor {
   WaitingExtractor(int expected, absl::Status end, bool accepts = false)
       : expected_(expected), end_(std::move(end)), accepts_(accepts) {}
   absl::StatusOr<JobOutcome> Run(const client::Job& job, JobObserver* observer,
-                                         std::stop_token stop) override {
+                                 std::stop_token stop) override {
     if (accepts_) observer->OnAccepted("job", 0);
     MutexLock lock(&mutex_);
     most_ = std::max(most_, ++running_);

@@ -4,20 +4,24 @@ import concurrent.futures
 
 import grpc
 
-from spexd.v1 import extraction_pb2_grpc, jobs_pb2_grpc
+from spexd.v1 import analysis_pb2_grpc, extraction_pb2_grpc, jobs_pb2_grpc
 
 
-class StandIn(extraction_pb2_grpc.ExtractionServicer, jobs_pb2_grpc.JobsServicer):
-    """Forwards Extract, Watch and GetJob. ``spoil(call, number, event)`` sees every event of a call and may change it,
+class StandIn(
+    analysis_pb2_grpc.AnalysisServicer, extraction_pb2_grpc.ExtractionServicer, jobs_pb2_grpc.JobsServicer
+):
+    """Forwards Extract, Analyse, Watch and GetJob. ``spoil(call, number, event)`` sees every event of a call and may change it,
     or end the call with UNAVAILABLE by returning False."""
 
     def __init__(self, address, spoil):
         self._channel = grpc.insecure_channel(address)
+        self._analysis = analysis_pb2_grpc.AnalysisStub(self._channel)
         self._extraction = extraction_pb2_grpc.ExtractionStub(self._channel)
         self._jobs = jobs_pb2_grpc.JobsStub(self._channel)
         self._spoil = spoil
         self.calls = []  # requests of Watch, or the number of the call
         self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+        analysis_pb2_grpc.add_AnalysisServicer_to_server(self, self._server)
         extraction_pb2_grpc.add_ExtractionServicer_to_server(self, self._server)
         jobs_pb2_grpc.add_JobsServicer_to_server(self, self._server)
         self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
@@ -40,6 +44,10 @@ class StandIn(extraction_pb2_grpc.ExtractionServicer, jobs_pb2_grpc.JobsServicer
     def Extract(self, requests, context):
         self.calls.append(len(self.calls))
         yield from self._forward(self._extraction.Extract(requests), context)
+
+    def Analyse(self, requests, context):
+        self.calls.append(len(self.calls))
+        yield from self._forward(self._analysis.Analyse(requests), context)
 
     def Watch(self, request, context):
         self.calls.append(request.after)

@@ -285,7 +285,7 @@ def test_a_job_is_sent_as_its_options_say(image, psf, reference):
 
     def header(trace_reference, upload=False, **options):
         job = make_job(Spec(**options), None, image, psf, None, trace_reference, upload=upload, products=AskedProducts())
-        return job.header, {number for number, _ in job.uploads}
+        return job.header, {upload.number for upload in job.uploads}
 
     plain, _ = header(None)
     assert plain.trace_shifts == pb.TRACE_AXES_OFF and not plain.HasField("trace_degrees")

@@ -12,6 +12,7 @@
 #include "grpcpp/grpcpp.h"
 #include "spexd/v1/extraction.grpc.pb.h"
 #include "spexd/v1/jobs.grpc.pb.h"
+#include "spexd/v1/analysis.pb.h"
 #include "spexd/v1/registry.grpc.pb.h"
 #include "tests/service/support/inputs.h"
 #include "tests/service/support/scrape.h"
@@ -28,6 +29,7 @@ constexpr char kWhoMayCall[] = R"(
                                      nobody   submit   read     administer
 spexd.v1.Extraction/Extract          unknown  allowed  denied   allowed
 spexd.v1.Extraction/GetCapabilities  unknown  denied   allowed  allowed
+spexd.v1.Analysis/Analyse            unknown  allowed  denied   allowed
 spexd.v1.PsfRegistry/LoadPsf         unknown  allowed  denied   allowed
 spexd.v1.PsfRegistry/ListPsfs        unknown  denied   allowed  allowed
 spexd.v1.PsfRegistry/UnloadPsf       unknown  allowed  denied   allowed
@@ -45,7 +47,8 @@ class AccessTest : public SecuredServerTest {
   static std::vector<const google::protobuf::MethodDescriptor*> AllRpcs() {
     std::vector<const google::protobuf::MethodDescriptor*> rpcs;
     for (const auto* file : {v1::Capabilities::descriptor()->file(), v1::PsfInfo::descriptor()->file(),
-                             v1::JobRecord::descriptor()->file()}) {
+                             v1::JobRecord::descriptor()->file(),
+                             v1::AnalysisHeader::descriptor()->file()}) {
       for (int s = 0; s < file->service_count(); ++s) {
         for (int m = 0; m < file->service(s)->method_count(); ++m)
           rpcs.push_back(file->service(s)->method(m));

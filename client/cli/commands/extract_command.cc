@@ -43,8 +43,7 @@ struct ExtractCommandOptions {
 
 // The engine of a job that ran here is left in `engine`; the outcome does not need it.
 absl::StatusOr<JobOutcome> RunJob(const ExtractCommandOptions& options, const client::Job& job,
-                                          Progress* progress, std::stop_token stop,
-                                          std::unique_ptr<Engine>* engine) {
+                                  Progress* progress, std::stop_token stop, std::unique_ptr<Engine>* engine) {
   if (!options.where.server.address.empty()) {
     SPEXD_ASSIGN_OR_RETURN(const auto directory, client::OpenDirectory(options.where.server));
     client::RemoteOptions remote;
@@ -120,8 +119,7 @@ int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::ti
   ReportIdleFlags(options.job, options.where, options.output.quiet);
   Progress progress(StyleOf(options.output), options.job.input);
   std::unique_ptr<Engine> engine;
-  const absl::StatusOr<JobOutcome> outcome =
-      RunJob(options, *job, &progress, stop.get_token(), &engine);
+  const absl::StatusOr<JobOutcome> outcome = RunJob(options, *job, &progress, stop.get_token(), &engine);
   progress.End();
   if (stop.stop_requested()) {
     std::fprintf(stderr, "spex: interrupted; nothing was written\n");

@@ -165,8 +165,8 @@ absl::Status CheckWereAsked(const AnalysisFlags& flags, const std::optional<Name
   return absl::OkStatus();
 }
 
-WrittenProducts WriteProducts(const Frame& frame, const AnalysisFlags& flags,
-                              const NamedProducts& made, bool quiet) {
+WrittenProducts WriteProducts(const Frame& frame, const AnalysisFlags& flags, const NamedProducts& made,
+                              bool quiet) {
   const FrameProducts& products = made.products;
   Results results(quiet);
   DeliverSky(frame, flags, products.sky, &results);

@@ -59,8 +59,8 @@ struct WrittenProducts {
   bool all_safe = true;  // each product that there is has been written
 };
 // Writes the files of products that a server made, as MakeProducts does.
-WrittenProducts WriteProducts(const Frame& frame, const AnalysisFlags& flags,
-                              const NamedProducts& made, bool quiet);
+WrittenProducts WriteProducts(const Frame& frame, const AnalysisFlags& flags, const NamedProducts& made,
+                              bool quiet);
 
 }  // namespace spexd::cli
 

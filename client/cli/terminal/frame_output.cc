@@ -207,8 +207,7 @@ ProgressStyle StyleOf(const FrameOutput& output) {
   return DefaultProgressStyle();
 }
 
-int Deliver(const FrameOutput& output, const JobOutcome& outcome, int threads,
-            Clock::time_point start) {
+int Deliver(const FrameOutput& output, const JobOutcome& outcome, int threads, Clock::time_point start) {
   const Clock::time_point write_start = Clock::now();
   if (absl::Status status = WriteFiles(output, outcome, threads); !status.ok()) {
     Fail(status);

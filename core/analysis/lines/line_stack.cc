@@ -37,6 +37,7 @@ LineDelays DelaysOf(const Line& line, const std::vector<double>& wave, const std
     if (delays.positions.empty()) delays.first = k;
     delays.positions.push_back({static_cast<int>(at), at - std::floor(at)});
   }
+  delays.positions.shrink_to_fit();
   return delays;
 }
 

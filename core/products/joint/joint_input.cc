@@ -72,7 +72,8 @@ class OutlineReader {
     SPEXD_RETURN_IF_ERROR(AddOptionalPlane(prefix + "MASK", layout, sizeof(uint32_t)));
     if (!of_targets()) SPEXD_RETURN_IF_ERROR(AddOptionalPlane(prefix + "CHI2PIX", layout, sizeof(float)));
     SPEXD_ASSIGN_OR_RETURN(const int64_t diagonals, AddResolution(prefix, bins));
-    outline_.arms.push_back({bins, diagonals});
+    // B_ is of one camera, BR_ of two.
+    outline_.arms.push_back({bins, diagonals, prefix.size() > 2});
     return absl::OkStatus();
   }
 

@@ -23,11 +23,12 @@ namespace spexd {
 struct SpectraOutline {
   struct Arm {
     int64_t bins = 0, diagonals = 0;
+    bool combined = false;  // of several cameras, which AnalyseJointly cuts into parts
   };
   SpectraKind kind = SpectraKind::kTargets;
   int64_t rows = 0;
   std::vector<Arm> arms;     // of a frame one
-  int64_t table_bytes = 0;   // of FIBERMAP, EXP_FIBERMAP and SCORES
+  int64_t table_bytes = 0;   // of FIBERMAP, EXP_FIBERMAP and SCORES, and of the first header
   int64_t decode_bytes = 0;  // an upper estimate of what ReadSpectraInput takes, the result included
 };
 // InvalidArgument as KindOfSpectra, or if an HDU of an arm is missing or has not the shape of its X_FLUX.

@@ -99,18 +99,21 @@ class JointRun {
   std::optional<RedrockTable> redrock_;
 };
 
-// What the arms of all inputs add up to.
+// What the arms of all inputs add up to. `cut`: the widest that is cut into parts.
 struct ArmSums {
-  int64_t rows = 0, arms = 0, bins = 0, widest = 0;
+  int64_t rows = 0, arms = 0, parts = 0, bins = 0, widest = 0, cut = 0;
 };
 ArmSums SumsOf(const JointSize& size) {
   ArmSums sums;
   for (const SpectraOutline& input : size.inputs) {
     sums.rows = std::max(sums.rows, input.rows);
     for (const SpectraOutline::Arm& arm : input.arms) {
+      constexpr int64_t kMaxParts = 3;
       ++sums.arms;
+      sums.parts += arm.combined ? kMaxParts : 1;
       sums.bins += arm.bins;
       sums.widest = std::max(sums.widest, arm.bins);
+      if (arm.combined) sums.cut = std::max(sums.cut, arm.bins);
     }
   }
   return sums;
@@ -128,11 +131,8 @@ int64_t LinePlanBytes() {
   int64_t lines = 0;
   for (const LineGroup& group : EmissionLines()) lines += static_cast<int64_t>(group.lines.size());
   const double redshifts = std::log1p(options.max_redshift) / (options.step / kLightSpeed);
-  constexpr int64_t kGrowth = 2;  // of vectors
-  return kGrowth * lines * static_cast<int64_t>(redshifts * sizeof(LineDelays::Position));
+  return lines * static_cast<int64_t>(redshifts * sizeof(LineDelays::Position));
 }
-
-constexpr int64_t kMaxParts = 3;  // of an arm
 
 }  // namespace
 
@@ -143,29 +143,32 @@ absl::StatusOr<int64_t> RunJointTask(const TargetSpectra& spectra, SpectraKind k
 
 int64_t JointBytes(const JointSize& size) {
   constexpr int64_t kFloat = 4, kUsable = 20, kResolution = 4 * kResolutionDiagonals;
-  constexpr int64_t kFit = 400;   // per row and bin: of a target with many exposures
-  constexpr int64_t kRow = 1024;  // of redrock's table and of tables that are made
+  constexpr int64_t kSegment = 400;  // per row and bin: of the fit of a target with many exposures
+  constexpr int64_t kRow = 1024;     // of redrock's table and of tables that are made
   const ArmSums sums = SumsOf(size);
   int64_t spectra = TableBytes(size), fits = 0, sky = 0;
   for (const SpectraOutline& input : size.inputs) {
     const bool of_targets = input.kind == SpectraKind::kTargets;
     for (const SpectraOutline::Arm& arm : input.arms) {
-      AnalysisSize of_arm = {input.rows, arm.bins, size.templates, size.samples, size.threads};
       // flux, ivar, mask, and chi2pix until frames are joined.
       spectra += kFloat * (arm.diagonals + (of_targets ? 3 : 4)) * input.rows * arm.bins;
-      fits += AnalysisPartsOf(of_arm).kept + LinePlanBytes();
-      if (size.per_target) fits += kFit * input.rows * arm.bins;
+      fits += LinePlanBytes() + (size.per_target ? kSegment * input.rows * arm.bins : 0);
+      AnalysisSize of_arm = {input.rows, arm.bins, size.templates, 0, size.threads, /*sky=*/false};
+      fits += AnalysisPartsOf(of_arm).kept;
       of_arm.templates = 0;
+      of_arm.sky = true;
       if (!of_targets) sky = std::max(sky, AnalysisBytes(of_arm));
     }
   }
-  // An arm before it is cut into its parts.
-  fits += (kUsable + kResolution) * sums.rows * sums.widest;
-  // Scans are those of one arm, whose memory suffices for fits in eight.
+  // The library as it is prepared for three parts of arms and in between, and for more of them.
+  constexpr int64_t kParts = 4;
+  const int64_t samples = size.samples * std::max(kParts, sums.parts) / kParts;
+  fits += AnalysisPartsOf({0, 0, size.templates, samples, size.threads}).kept;
+  // An arm before it is cut, or its scan. That suffices for fits, which are of all arms, in eight.
   constexpr int64_t kArmsOfFit = 8;
-  fits += AnalysisPartsOf({sums.rows, std::max(sums.widest, sums.bins / kArmsOfFit), size.templates,
-                           size.samples, size.threads})
-              .working;
+  const int64_t bins = std::max(sums.widest, sums.bins / kArmsOfFit);
+  fits += std::max((kUsable + kResolution) * sums.rows * sums.cut,
+                   AnalysisPartsOf({sums.rows, bins, size.templates, 0, size.threads}).working);
   // A file while it is made, from copies of its tables, and all of them until they are sent.
   fits += 2 * JointFileBytes(size) + 4 * TableBytes(size) + kRow * sums.rows;
   return spectra + std::max(sky, fits);
@@ -175,7 +178,7 @@ int64_t JointFileBytes(const JointSize& size) {
   constexpr int64_t kRow = 1024, kPartRow = 64;         // of tables, for each row
   constexpr int64_t kHdu = 2 * 2880, kFirst = 1 << 20;  // the first memory of a file
   const ArmSums sums = SumsOf(size);
-  const int64_t parts = kMaxParts * sums.arms;
+  const int64_t parts = sums.parts;
   // FIBERMAP is in two files, and some of its columns in two tables.
   int64_t bytes = kFirst + 4 * TableBytes(size) + kRow * sums.rows;
   if (size.templates == 0) return bytes;

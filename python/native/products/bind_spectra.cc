@@ -15,7 +15,10 @@
 #include "core/base/machine/cpus.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
+#include "core/fits/hdu/fits_file.h"
 #include "core/fits/hdu/source.h"
+#include "core/fits/hdu/table.h"
+#include "core/fits/images/image_hdu.h"
 #include "core/fits/readers.h"
 #include "core/products/joint/exposure_spectra.h"
 #include "core/products/joint/joint_analysis.h"
@@ -124,6 +127,34 @@ nb::list FindJointRedshifts(const TargetSpectra& spectra, const LineOptions& opt
   return ColumnsOf(JointLineTable(spectra, products));
 }
 
+FitsFile ParseFits(const std::string& name, const nb::bytes& content) {
+  const Source source = ValueOrRaise(Source::FromBytes(name, std::string(content.c_str(), content.size())));
+  return ValueOrRaise(FitsFile::Parse(source));
+}
+
+const Hdu& HduOf(const FitsFile& file, const std::string& name) { return *ValueOrRaise(file.Get({name})); }
+
+// An image [row, column] of floats, which may have no rows.
+Array<float, 2> ImageOf(const Hdu& hdu) {
+  if (hdu.axes.size() == 2 && hdu.axes[1] == 0) return Array<float, 2>({0, hdu.axes[0]});
+  return ValueOrRaise(ReadImage<float, 2>(hdu));
+}
+
+void BindFitsFiles(nb::module_& module) {
+  nb::class_<FitsFile>(module, "FitsFile", "A FITS file in memory.")
+      .def_prop_ro("hdus",
+                   [](const FitsFile& file) {
+                     std::vector<std::string> names;
+                     for (const Hdu& hdu : file.hdus()) names.push_back(hdu.name);
+                     return Latin1Of(names);
+                   })
+      .def("table", [](const FitsFile& file,
+                       const std::string& hdu) { return ValueOrRaise(ReadRawTable(HduOf(file, hdu))); })
+      .def("image",
+           [](const FitsFile& file, const std::string& hdu) { return Given(ImageOf(HduOf(file, hdu))); });
+  module.def("parse_fits", &ParseFits, nb::arg("name"), nb::arg("content"));
+}
+
 void BindArms(nb::module_& module) {
   const auto view = nb::rv_policy::reference_internal;
   nb::class_<SpectraArm>(module, "SpectraArm", "The spectra of an arm; arrays are views.")
@@ -170,6 +201,7 @@ void BindOptions(nb::module_& module) {
 }  // namespace
 
 void BindSpectra(nb::module_& module) {
+  BindFitsFiles(module);
   BindArms(module);
   BindOptions(module);
   module.def("read_spectra", &ReadSpectraOf, nb::arg("path"), nb::arg("threads"));

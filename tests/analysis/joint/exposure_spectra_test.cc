@@ -126,22 +126,34 @@ TEST(Redrock, IsFoundBesideTheSpectra) {
   EXPECT_EQ(RedrockPathOf(folder / "frame-main-1.fits"), "");
 }
 
-TEST(Redrock, BelongsToTheRowsOfItsTargets) {
+// A file of two targets; `subtype`: of the first.
+Source RedrockFile(const std::string& subtype) {
   NumberTable table(2);
   table.Add("TARGETID", std::vector<int64_t>{102, 100});
   table.Add("Z", std::vector<double>{0.5, 0.001});
   table.Add("SPECTYPE", std::vector<std::string>{"GALAXY", "STAR"});
-  table.Add("SUBTYPE", std::vector<std::string>{"", "G"});
+  table.Add("SUBTYPE", std::vector<std::string>{subtype, "G"});
   FitsBuilder fits(0);
   fits.BeginImage("PRIMARY", FLOAT_IMG, {});
   table.Write("REDSHIFTS", &fits);
-  const Source source = Source::FromBytes("redrock.fits", fits.Bytes().value()).value();
-  const RedrockTable redrock = ReadRedrock(source, SpectraOf({100, 101, 100, 102})).value();
+  return Source::FromBytes("redrock.fits", fits.Bytes().value()).value();
+}
+
+TEST(Redrock, BelongsToTheRowsOfItsTargets) {
+  const RedrockTable redrock = ReadRedrock(RedrockFile(""), SpectraOf({100, 101, 100, 102})).value();
   EXPECT_THAT(redrock.spectype, ElementsAre("STAR", "", "STAR", "GALAXY"));
   EXPECT_THAT(redrock.subtype, ElementsAre("G", "", "G", ""));
   EXPECT_EQ(redrock.z[0], 0.001);
   EXPECT_TRUE(std::isnan(redrock.z[1]));
   EXPECT_THAT(MayBeStars(redrock), ElementsAre(true, false, true, false));
+}
+
+TEST(Redrock, HasShortTexts) {
+  EXPECT_THAT(ReadRedrock(RedrockFile(std::string(256, 'x')), SpectraOf({100})).status(), IsOk());
+  EXPECT_THAT(ReadRedrock(RedrockFile(std::string(257, 'x')), SpectraOf({100})).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("redrock.fits, HDU REDSHIFTS: column SUBTYPE has texts of 257 characters, "
+                                 "the limit is 256")));
 }
 
 }  // namespace

@@ -1,5 +1,11 @@
 #include "tests/analysis/joint/made_up_spectra.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "absl/types/span.h"
 #include "core/fits/hdu/fits_builder.h"
 #include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
@@ -32,6 +38,57 @@ TargetSpectra SpectraOf(const std::vector<int64_t>& targets) {
   NumberTable fibermap(rows);
   fibermap.Add("TARGETID", targets);
   spectra.fibermap = TableOf(fibermap, "FIBERMAP");
+  return spectra;
+}
+
+std::string FileOf(const TargetSpectra& spectra, const std::vector<std::string>& without) {
+  FitsBuilder fits(0);
+  const auto has = [&without](const std::string& hdu) {
+    return std::find(without.begin(), without.end(), hdu) == without.end();
+  };
+  const auto image = [&](const std::string& hdu, int bitpix, const auto& values) {
+    if (!has(hdu)) return;
+    fits.BeginImage(hdu, bitpix, {values.shape().begin(), values.shape().end()});
+    fits.Pixels(absl::MakeConstSpan(values.data(), static_cast<size_t>(values.size())));
+  };
+  fits.BeginImage("PRIMARY", FLOAT_IMG, {});
+  fits.Cards(spectra.cards);
+  if (has("FIBERMAP")) fits.AddRawTable(spectra.fibermap);
+  for (const SpectraArm& arm : spectra.arms) {
+    if (has(arm.name + "_WAVELENGTH")) {
+      const std::vector<double> wave = arm.grid.Values();
+      fits.BeginImage(arm.name + "_WAVELENGTH", DOUBLE_IMG, {arm.grid.count});
+      fits.Pixels(absl::MakeConstSpan(wave));
+    }
+    image(arm.name + "_FLUX", FLOAT_IMG, arm.spectra.flux);
+    image(arm.name + "_IVAR", FLOAT_IMG, arm.spectra.ivar);
+    image(arm.name + "_MASK", ULONG_IMG, arm.spectra.mask);
+    image(arm.name + "_RESOLUTION", FLOAT_IMG, arm.spectra.resolution);
+  }
+  if (spectra.scores.has_value()) fits.AddRawTable(*spectra.scores);
+  if (spectra.exposures.has_value()) fits.AddRawTable(*spectra.exposures);
+  return fits.Bytes().value();
+}
+
+TargetSpectra HalvesOf(const Frame& frame) {
+  const Spectra& from = frame.spectra;
+  const int rows = static_cast<int>(from.flux.shape(0)), bins = frame.grid.count / 2;
+  std::vector<int64_t> targets(static_cast<size_t>(rows));
+  std::iota(targets.begin(), targets.end(), int64_t{100});
+  TargetSpectra spectra = SpectraOf(targets);
+  spectra.arms.clear();
+  for (const char* const name : {"B", "R"}) {
+    const int first = spectra.arms.empty() ? 0 : bins;
+    SpectraArm arm = ArmOf(name, frame.grid.Wave(first), rows, bins);
+    arm.grid.step = frame.grid.step;
+    for (int row = 0; row < rows; ++row) {
+      std::copy_n(&from.flux(row, first), bins, &arm.spectra.flux(row, 0));
+      std::copy_n(&from.ivar(row, first), bins, &arm.spectra.ivar(row, 0));
+      for (int k = 0; k < kResolutionDiagonals; ++k)
+        std::copy_n(&from.resolution(row, k, first), bins, &arm.spectra.resolution(row, k, 0));
+    }
+    spectra.arms.push_back(std::move(arm));
+  }
   return spectra;
 }
 

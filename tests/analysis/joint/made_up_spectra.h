@@ -20,6 +20,12 @@ SpectraArm ArmOf(const std::string& name, double first, int rows, int bins);
 // Arms B, R and Z of these targets, each of 100 bins; FIBERMAP with TARGETID alone.
 TargetSpectra SpectraOf(const std::vector<int64_t>& targets);
 
+// The bytes of a file of these spectra, as desispec writes it, but for the HDUs named here.
+std::string FileOf(const TargetSpectra& spectra, const std::vector<std::string>& without = {});
+
+// A frame as a file of spectra of two arms, B and R, that meet in its middle; TARGETIDs 100, 101, ..
+TargetSpectra HalvesOf(const Frame& frame);
+
 }  // namespace spexd::testing
 
 #endif  // SPEXD_TESTS_ANALYSIS_JOINT_MADE_UP_SPECTRA_H_
