@@ -15,7 +15,8 @@
 namespace spexd::client {
 namespace {
 
-constexpr size_t kMaxSources = 16, kMaxObjectTypes = 100, kMaxPattern = 100, kMaxJobId = 200;
+constexpr size_t kMaxSources = 16, kMaxRanges = 100, kMaxObjectTypes = 100, kMaxPattern = 100,
+                 kMaxJobId = 200;
 constexpr int kMaxCoefficients = 21;
 // A header is one message, of which gRPC takes 4 MiB.
 constexpr size_t kMaxHeaderBytes = (size_t{4} << 20) - (size_t{64} << 10);
@@ -35,7 +36,12 @@ absl::Status CheckProducts(const AnalysisJob& job) {
     if (letter != "B" && letter != "R" && letter != "Z")
       return Refused(absl::StrCat("arms: ", ForMessage(arm), ", must be B, R or Z"));
   }
-  for (const WavelengthRange& range : job.exclude.value_or(std::vector<WavelengthRange>())) {
+  const std::vector<WavelengthRange> ranges = job.exclude.value_or(std::vector<WavelengthRange>());
+  if (ranges.size() > kMaxRanges) {
+    return Refused(
+        absl::StrFormat("exclude: there are %d ranges, the limit is %d", ranges.size(), kMaxRanges));
+  }
+  for (const WavelengthRange& range : ranges) {
     if (!std::isfinite(range.first) || !std::isfinite(range.last) || !(range.first < range.last)) {
       return Refused(
           absl::StrFormat("exclude: %g to %g Angstrom, must ascend; exchange them, or leave the range out",

@@ -40,23 +40,23 @@ class AnalyseOnServer : public ::testing::Test {
     return Spex(Joined(Joined({"analyse"}, arguments), {"--server", server_->address()}));
   }
   std::string Out(const std::string& name) const { return folder_ / "out/" + name; }
-  // A file of one image of 2 x 3 pixels with these texts in its header.
+  // A file of one image of 2 x 3 pixels, of a camera in exposure 51060.
   std::string WriteImage(const std::string& name, const std::string& hdu,
-                         const std::vector<std::pair<const char*, std::string>>& texts = {}) const {
+                         const std::string& camera = "b0") const {
     FitsBuilder fits(1 << 16);
     fits.BeginImage(hdu, FLOAT_IMG, {2, 3});
-    for (const auto& [keyword, text] : texts) fits.Text(keyword, text, "");
+    fits.Text("CAMERA", camera, "");
+    fits.Integer("EXPID", 51060, "");
     const std::vector<float> ones(6, 1);
     fits.Pixels(absl::MakeConstSpan(ones));
     EXPECT_TRUE(fits.Write(folder_ / name).ok());
     return folder_ / name;
   }
-  // The frame of a camera of one exposure.
   std::string WriteFrameOf(const std::string& camera) const {
-    return WriteImage("frame-" + camera + ".fits", "FLUX", {{"CAMERA", camera}, {"EXPID", "51060"}});
+    return WriteImage("frame-" + camera + ".fits", "FLUX", camera);
   }
   std::string WriteFlatOf(const std::string& camera) const {
-    return WriteImage("flat-" + camera + ".fits", "FIBERFLAT", {{"CAMERA", camera}});
+    return WriteImage("flat-" + camera + ".fits", "FIBERFLAT", camera);
   }
 
   TempFolder folder_;

@@ -173,6 +173,8 @@ TEST(AnalysisHeader, NamesTheFieldThatIsBeyondItsLimits) {
   job = good;
   job.exclude = {{4450, 4300}};
   ExpectHeaderRefused(job, "exclude: 4450 to 4300 Angstrom");
+  job.exclude = std::vector<WavelengthRange>(101, {4300, 4450});
+  ExpectHeaderRefused(job, "exclude: there are 101 ranges, the limit is 100");
   job = good;
   job.priority = 11;
   ExpectHeaderRefused(job, "priority");
