@@ -408,6 +408,7 @@ void Server::SetServing(bool serving) {
   if (health == nullptr) return;
   health->SetServingStatus("", serving);
   health->SetServingStatus(v1::Extraction::service_full_name(), serving);
+  health->SetServingStatus(v1::Analysis::service_full_name(), serving);
   health->SetServingStatus(v1::PsfRegistry::service_full_name(), serving);
   health->SetServingStatus(v1::Jobs::service_full_name(), serving);
 }

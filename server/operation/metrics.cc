@@ -8,6 +8,7 @@
 #include "core/base/build_version.h"
 #include "core/extract/stage.h"
 #include "core/products/analyse.h"
+#include "core/products/joint/joint_task.h"
 #include "prometheus/metric_family.h"
 #include "prometheus/text_serializer.h"
 #include "server/base/retry.h"
@@ -279,6 +280,11 @@ Metrics::Metrics()
     for (const char* outcome : {"ok", "failed"})
       products_.Add({{"product", product.name}, {"outcome", outcome}});
   }
+  for (const JointProduct product : kJointProducts) {
+    stages_.Add({{"stage", NameOf(product)}}, kSeconds);
+    for (const char* outcome : {"ok", "failed"})
+      products_.Add({{"product", NameOf(product)}, {"outcome", outcome}});
+  }
   stages_.Add({{"stage", "send"}}, kSeconds);
 }
 
@@ -375,7 +381,7 @@ std::string Metrics::Text(const Sources& sources) const {
          "When the server's certificate in force expires, seconds since the epoch; 0 without TLS",
          static_cast<double>(sources.certificate_expiry));
   AddDetached(sources.detached, &families);
-  single(kGauge, "spexd_streams", "Calls of Extract, LoadPsf and Jobs that are open", sources.streams);
+  single(kGauge, "spexd_streams", "Calls of Extract, Analyse, LoadPsf and Jobs that are open", sources.streams);
   AddEngine(*sources.engine, sources.monitor, &families);
   single(kCounter, "spexd_log_lines_dropped_total", "Log lines that nobody read in time",
          static_cast<double>(sources.dropped_log_lines));

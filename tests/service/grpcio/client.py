@@ -18,7 +18,7 @@ import reflection_pb2
 from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2, rpc_details_pb2
 
 EXTRACT = "/spexd.v1.Extraction/Extract"
-SERVICES = {"spexd.v1.Extraction", "spexd.v1.PsfRegistry", "spexd.v1.Jobs"}
+SERVICES = {"spexd.v1.Extraction", "spexd.v1.Analysis", "spexd.v1.PsfRegistry", "spexd.v1.Jobs"}
 PATIENCE = 60
 QUEUED_BYTES = 4 << 20  # of the server in `jobs`: more than its inputs have
 
