@@ -134,7 +134,8 @@ absl::Status AnalysisJob::Reserve() {
                     .templates = templates_.outline().rows,
                     .samples = templates_.outline().columns,
                     .models = spec_.task.models,
-                    .threads = MaxProductThreads(parts_)};
+                    .threads = MaxProductThreads(parts_),
+                    .per_target = spec_.task.per_target};
   int64_t later = templates_.bytes();
   for (const Spectra& spectra : spectra_) {
     size.inputs.push_back(spectra.outline);
