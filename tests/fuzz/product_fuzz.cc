@@ -1,8 +1,11 @@
-// The readers of what products are made with: fiberflats and libraries of templates. What their outlines tell
-// of the memory that reading takes must hold, as a server reserves that and no more.
+// The readers of what products are made with: fiberflats, libraries of templates and spectra. What their
+// outlines tell of the memory that reading takes must hold, as a server reserves that and no more.
+#include <variant>
+
 #include "core/fits/hdu/fits_file.h"
 #include "core/products/inputs/fiberflat.h"
 #include "core/products/inputs/input_outline.h"
+#include "core/products/joint/joint_input.h"
 #include "core/products/template_file.h"
 #include "tests/fuzz/support/fuzz_check.h"
 #include "tests/fuzz/support/read_metered.h"
@@ -11,8 +14,8 @@ namespace spexd::fuzz {
 namespace {
 
 // Reads the file where a server has reserved what its outline announces.
-template <typename Read>
-auto ReadWithin(absl::string_view bytes, const absl::StatusOr<InputOutline>& outline, const Read& read)
+template <typename Outline, typename Read>
+auto ReadWithin(absl::string_view bytes, const absl::StatusOr<Outline>& outline, const Read& read)
     -> decltype(read(std::declval<const Source&>())) {
   if (!outline.ok() || outline->decode_bytes > kBudgetBytes) return absl::InvalidArgumentError("no outline");
   const auto account = std::make_shared<testing::CountingAccount>();
@@ -42,6 +45,20 @@ void ReadAll(absl::string_view bytes) {
   if (const auto read = ReadWithin(bytes, templates_outline, templates); read.ok()) {
     Require(read->templates() == templates_outline->rows && read->samples() == templates_outline->columns,
             "an outline tells the size of a library of templates");
+  }
+  const auto spectra = [](const Source& source) { return ReadSpectraInput(source); };
+  const auto spectra_outline = ReadMetered(bytes, "an outline of spectra",
+                                           [](const Source& source) { return ReadSpectraOutline(source); });
+  ReadMetered(bytes, "spectra", spectra).IgnoreError();
+  if (const auto read = ReadWithin(bytes, spectra_outline, spectra); read.ok()) {
+    const auto* const targets = std::get_if<TargetSpectra>(&read->spectra);
+    Require((targets != nullptr) == (spectra_outline->kind == SpectraKind::kTargets),
+            "an outline tells the kind of spectra");
+    if (targets != nullptr) {
+      Require(targets->fibermap.rows == spectra_outline->rows &&
+                  targets->arms.size() == spectra_outline->arms.size(),
+              "an outline tells the size of spectra");
+    }
   }
 }
 

@@ -50,6 +50,26 @@ bool WriteHeaders(const std::string& folder) {
 }
 
 // A fiberflat with all that it may have, and a library of two templates.
+// A file of spectra of one arm.
+bool WriteSpectra(const std::string& path) {
+  constexpr int64_t kRows = 2, kBins = 12, kDiagonals = 11;
+  FitsBuilder fits(1 << 16);
+  fits.BeginImage("PRIMARY", FLOAT_IMG, {});
+  fits.BeginTable("FIBERMAP", kRows, {"TARGETID"}, {"1K"});
+  fits.ColumnValues(1, 1, absl::MakeConstSpan(std::vector<int64_t>{7, 5}));
+  std::vector<double> wave;
+  for (int64_t bin = 0; bin < kBins; ++bin) wave.push_back(6000 + static_cast<double>(bin));
+  fits.BeginImage("R_WAVELENGTH", DOUBLE_IMG, {kBins});
+  fits.Pixels(absl::MakeConstSpan(wave));
+  for (const char* const hdu : {"R_FLUX", "R_IVAR"}) {
+    fits.BeginImage(hdu, FLOAT_IMG, {kRows, kBins});
+    fits.Pixels(absl::MakeConstSpan(std::vector<float>(kRows * kBins, 2)));
+  }
+  fits.BeginImage("R_RESOLUTION", FLOAT_IMG, {kRows, kDiagonals, kBins});
+  fits.Pixels(absl::MakeConstSpan(std::vector<float>(kRows * kDiagonals * kBins, 0.1F)));
+  return fits.Write(path).ok();
+}
+
 bool WriteProductInputs(const std::string& folder) {
   FitsBuilder flat(1 << 16);
   flat.BeginImage("FIBERFLAT", FLOAT_IMG, {2, 3});
@@ -66,7 +86,8 @@ bool WriteProductInputs(const std::string& folder) {
   Array<float, 2> flux({2, kSamples}, 1.0f);
   const absl::StatusOr<TemplateLibrary> library =
       MakeTemplateLibrary(8.7, 3e-5, {"TEFF"}, {{4500}, {5500}}, flux);
-  return flat.Write(folder + "/fiberflat.fits").ok() && library.ok() &&
+  return flat.Write(folder + "/fiberflat.fits").ok() && WriteSpectra(folder + "/spectra.fits") &&
+         WriteFrame(testing::SampleFrame(2, 12), folder + "/frame.fits").ok() && library.ok() &&
          WriteTemplates(*library, folder + "/templates.fits").ok() &&
          WriteTemplates(*library, folder + "/templates.fits.gz").ok();
 }
