@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -48,6 +49,11 @@ struct AnalyseOptions {
   bool quiet = false;
 
   bool on_server() const { return !where.server.address.empty(); }
+  // The server is the environment's, which holds for other commands, too.
+  bool server_is_default() const {
+    const char* const server = std::getenv("SPEXD_SERVER");
+    return server != nullptr && where.server.address == server;
+  }
 };
 
 bool AreAllThere(const std::vector<std::string>& paths) {
@@ -193,17 +199,16 @@ class JointCommand {
 };
 
 // nullopt: the file has spectra of targets.
-absl::StatusOr<std::optional<Frame>> FrameIn(const std::string& path, bool on_server) {
+absl::StatusOr<std::optional<Frame>> FrameIn(const std::string& path, bool refuse_frame) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
   SPEXD_ASSIGN_OR_RETURN(const SpectraKind kind, KindOfSpectra(source));
   if (kind == SpectraKind::kTargets) return std::nullopt;
-  if (!on_server) return ReadFrame(source);
+  if (!refuse_frame) return ReadFrame(source);
   return absl::InvalidArgumentError(absl::StrCat(
       path,
       ": the products of a single frame are made where it is extracted (spex extract --server with --sky, "
-      "--sframe, --velocity-out or --lines-out), or here (--server \"\"); spex analyse --server makes those "
-      "of "
-      "joint fits (--output-dir)"));
+      "--sframe, --velocity-out or --lines-out), or here (leave out --server); spex analyse --server makes "
+      "those of joint fits (--output-dir)"));
 }
 
 // The fiberflat of a frame among those given.
@@ -228,7 +233,8 @@ absl::StatusOr<int> AnalyseOneFile(const AnalyseOptions& options, const std::vec
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
   HideOtherDevices(where);
-  SPEXD_ASSIGN_OR_RETURN(const std::optional<Frame> frame, FrameIn(files[0], options.on_server()));
+  SPEXD_ASSIGN_OR_RETURN(const std::optional<Frame> frame,
+                         FrameIn(files[0], options.on_server() && !options.server_is_default()));
   if (!frame.has_value()) {
     if (!products.sky.empty() || !products.sframe.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
