@@ -128,7 +128,7 @@ absl::Status AnalysisJob::OpenAll() {
   return absl::OkStatus();
 }
 
-// What is read later takes its memory here, too: that of the files is given back before.
+// What is read after the slot takes its memory here, too: that of the files is given back before.
 absl::Status AnalysisJob::Reserve() {
   JointSize size = {.inputs = {},
                     .templates = templates_.outline().rows,
@@ -136,19 +136,19 @@ absl::Status AnalysisJob::Reserve() {
                     .models = spec_.task.models,
                     .threads = MaxProductThreads(parts_),
                     .per_target = spec_.task.per_target};
-  int64_t later = templates_.bytes();
+  later_bytes_ = templates_.bytes();
   for (const Spectra& spectra : spectra_) {
     size.inputs.push_back(spectra.outline);
-    later += spectra.fiberflat.bytes();
+    later_bytes_ += spectra.fiberflat.bytes();
   }
-  if (redrock_.has_value()) later += 2 * redrock_->memory_bytes();
-  SPEXD_ASSIGN_OR_RETURN(product_memory_, WaitFor(parts_.products, JointBytes(size) + later));
+  if (redrock_.has_value()) later_bytes_ += 2 * redrock_->memory_bytes();
+  SPEXD_ASSIGN_OR_RETURN(product_memory_, WaitFor(parts_.products, JointBytes(size) + later_bytes_));
   const int64_t files = JointFileBytes(size);
   if (bounds_.ticket != nullptr) bounds_.ticket->HoldResults(files);
   SPEXD_ASSIGN_OR_RETURN(results_, WaitFor(parts_.results, files));
   int64_t now = 0;
   for (const Spectra& spectra : spectra_) now += spectra.outline.decode_bytes;
-  memory_->Allow(now + later);
+  memory_->Allow(now);
   return absl::OkStatus();
 }
 
@@ -256,6 +256,7 @@ absl::Status AnalysisJob::Make(int threads) {
 absl::Status AnalysisJob::MakeProducts() {
   analysing_ = true;
   mailbox_->Push(StateEvent{kAnalysing});
+  memory_->Allow(later_bytes_);
   const auto begin = since_ = std::chrono::steady_clock::now();
   const absl::Status made =
       MakeWithProductThreads(parts_, stop_, [this](int threads) { return Make(threads); });

@@ -85,6 +85,7 @@ class AnalysisJob : public JobWork {
   std::optional<Source> redrock_;
   std::optional<SharedThreads::Share> readers_;  // while it reads
   std::shared_ptr<ReadingMemory> memory_;        // of its files
+  int64_t later_bytes_ = 0;                      // of what is read after the slot
   ByteBudget::Reservation product_memory_;       // of the spectra, and of what is made of them
   ByteBudget::Reservation results_;              // held until the caller has sent the results
   std::chrono::steady_clock::time_point since_;  // begin of what is being made

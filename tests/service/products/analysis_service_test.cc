@@ -138,7 +138,7 @@ TEST_F(AnalysisServiceTest, MakesTheFilesOfTheSameAnalysisHereByPathAndByUpload)
   for (const bool upload : {false, true}) ExpectSameFiles(Analyse(CoaddJob(), upload), expected);
   EXPECT_EQ(Metric("spexd_products_total{outcome=\"ok\",product=\"velocities\"}"), 2);
   EXPECT_EQ(Metric("spexd_stage_duration_seconds_count{stage=\"redshifts\"}"), 2);
-  EXPECT_EQ(Metric("spexd_jobs_total{outcome=\"OK\"}"), 2);
+  EXPECT_EQ(Metric("spexd_jobs_total{outcome=\"ok\"}"), 2);
 }
 
 TEST_F(AnalysisServiceTest, SaysHowFarItIsAndWhatItTook) {
