@@ -112,7 +112,7 @@ absl::Status AnalysisJob::OpenSpectra(SpectraSourceInput from) {
     spectra.outline = {.kind = SpectraKind::kFrame,
                        .rows = spectra.job->fibres(),
                        .arms = {{spectra.job->bins(), kResolutionDiagonals}},
-                       .table_bytes = 0,
+                       .table_bytes = spectra.job->table_bytes(),
                        .decode_bytes = spectra.job->bytes()};
   }
   SPEXD_RETURN_IF_ERROR(

@@ -25,6 +25,8 @@ class JobFrame {
   const std::string& image() const { return image_; }  // the name of the frame's image
   int fibres() const { return fibres_; }
   int bins() const { return bins_; }
+  // Its header and its fibermap, as they are on disk.
+  int64_t table_bytes() const { return info_bytes_; }
   // An upper estimate of the memory that Read's result takes, and Read itself meanwhile.
   int64_t bytes() const;
 

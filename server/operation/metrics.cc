@@ -8,7 +8,7 @@
 #include "core/base/build_version.h"
 #include "core/extract/stage.h"
 #include "core/products/analyse.h"
-#include "core/products/joint/joint_task.h"
+#include "core/products/joint/joint_product.h"
 #include "prometheus/metric_family.h"
 #include "prometheus/text_serializer.h"
 #include "server/base/retry.h"
@@ -237,7 +237,7 @@ Metrics::Metrics()
       bundles_(CounterFamily(registry_, "spexd_bundles_total", "Bundles extracted").Add({})),
       spectra_(CounterFamily(registry_, "spexd_spectra_total", "Spectra extracted").Add({})),
       products_(CounterFamily(registry_, "spexd_products_total",
-                              "Products of frames that were asked for, by outcome")),
+                              "Products that were asked for, by outcome")),
       device_products_(
           CounterFamily(registry_, "spexd_products_by_device_total", "Products of frames that a GPU made")),
       received_(

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/products/analyse.h"
+#include "core/products/joint/joint_product.h"
 #include "server/base/retry.h"
 #include "server/status/html.h"
 #include "server/status/human_units.h"
@@ -33,7 +34,7 @@ section{margin:.7rem 0;padding:.7rem .8rem;background:var(--card);border:1px sol
 .legend{display:flex;flex-wrap:wrap;gap:.1rem .7rem}.legend i{display:inline-block;width:.7rem;height:.7rem;margin-right:.25rem;border-radius:.15rem}
 svg{display:block;width:100%;height:5rem;border-bottom:1px solid var(--line)}svg rect{fill:var(--bar)}a{color:var(--bar)}
 .receive{background:#8fb8de}.queue{background:#9aa3af}.decode{background:#4bb3a7}.traces{background:#8a9a5b}.prepare{background:#2f8f5b}.spots{background:#f2c14e}.normal{background:#f2994a}
-.eliminate{background:#eb6e4b}.solve{background:#d64550}.resolution{background:#a23b72}.model{background:#7b4fa0}.sky{background:#5fb3d4}.lines{background:#c98bb9}.velocity{background:#6d7bc4}.send{background:#3b7dd8}.resident{background:#2f8f5b}.workspace{background:#f2994a}
+.eliminate{background:#eb6e4b}.solve{background:#d64550}.resolution{background:#a23b72}.model{background:#7b4fa0}.sky{background:#5fb3d4}.lines{background:#c98bb9}.velocity{background:#6d7bc4}.redshifts{background:#b06fa0}.velocities{background:#5563ad}.models{background:#8f9bd8}.send{background:#3b7dd8}.resident{background:#2f8f5b}.workspace{background:#f2994a}
 </style>
 )";
 
@@ -285,7 +286,7 @@ void AddEndedJob(const JobBoard::Ended& job, JobBoard::Clock::time_point now, Ht
   AddImageName(job.image, job.id, page);
   if (ok) {
     *page << "<span>";
-    page->Text(absl::StrCat(HumanCount(outcome.spectra), " spectra"));
+    page->Text(outcome.spectra > 0 ? absl::StrCat(HumanCount(outcome.spectra), " spectra") : "analysed");
   } else {
     *page << "<span class=\"bad\">";
     page->Text(CodeLabel(outcome.code));
@@ -314,6 +315,7 @@ void AddEnded(const JobBoard::View& jobs, Html* page) {
   std::vector<absl::string_view> stages = {"receive", "queue", "decode", "traces", "prepare"};
   for (const Stage stage : kAllStages) stages.push_back(StageName(stage));
   for (const ProductInfo& product : kProducts) stages.push_back(product.name);
+  for (const JointProduct product : kJointProducts) stages.push_back(NameOf(product));
   stages.push_back("send");
   for (const absl::string_view stage : stages) {
     *page << "<span><i class=\"";

@@ -29,7 +29,6 @@ constexpr char kWhoMayCall[] = R"(
                                      nobody   submit   read     administer
 spexd.v1.Extraction/Extract          unknown  allowed  denied   allowed
 spexd.v1.Extraction/GetCapabilities  unknown  denied   allowed  allowed
-spexd.v1.Analysis/Analyse            unknown  allowed  denied   allowed
 spexd.v1.PsfRegistry/LoadPsf         unknown  allowed  denied   allowed
 spexd.v1.PsfRegistry/ListPsfs        unknown  denied   allowed  allowed
 spexd.v1.PsfRegistry/UnloadPsf       unknown  allowed  denied   allowed
@@ -39,6 +38,7 @@ spexd.v1.Jobs/GetJob                 unknown  denied   allowed  allowed
 spexd.v1.Jobs/ListJobs               unknown  denied   allowed  allowed
 spexd.v1.Jobs/CancelJob              unknown  allowed  denied   allowed
 spexd.v1.Jobs/Ack                    unknown  allowed  denied   allowed
+spexd.v1.Analysis/Analyse            unknown  allowed  denied   allowed
 )";
 
 class AccessTest : public SecuredServerTest {

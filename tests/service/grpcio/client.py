@@ -274,7 +274,13 @@ def reflection(channel, folder):
         response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
     )
     request = reflection_pb2.ServerReflectionRequest
-    symbols = ["spexd.v1.Extraction", "spexd.v1.PsfRegistry.LoadPsf", "spexd.v1.Jobs", "spexd.v1.NoSuchThing"]
+    symbols = [
+        "spexd.v1.Extraction",
+        "spexd.v1.Analysis.Analyse",
+        "spexd.v1.PsfRegistry.LoadPsf",
+        "spexd.v1.Jobs",
+        "spexd.v1.NoSuchThing",
+    ]
     answers = ask(
         iter([request(list_services="*"), *(request(file_containing_symbol=name) for name in symbols)]),
         timeout=PATIENCE,
@@ -288,6 +294,7 @@ def reflection(channel, folder):
             for service in described.service:
                 methods[service.name] = {method.name for method in service.method}
     assert methods["Extraction"] == {"Extract", "GetCapabilities"}, methods
+    assert methods["Analysis"] == {"Analyse"}, methods
     assert methods["PsfRegistry"] == {"LoadPsf", "ListPsfs", "UnloadPsf"}, methods
     assert methods["Jobs"] == {"Submit", "Watch", "GetJob", "ListJobs", "CancelJob", "Ack"}, methods
     assert next(answers).error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
