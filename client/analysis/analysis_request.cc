@@ -1,6 +1,6 @@
 #include "client/analysis/analysis_request.h"
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -9,78 +9,19 @@
 #include "absl/strings/str_format.h"
 #include "client/job_request.h"
 #include "core/base/status_macros.h"
-#include "core/base/text.h"
-#include "core/frame/job_options.h"
+#include "proto/analysis_header.h"
 
 namespace spexd::client {
 namespace {
 
-constexpr size_t kMaxSources = 16, kMaxRanges = 100, kMaxObjectTypes = 100, kMaxPattern = 100,
-                 kMaxJobId = 200;
-constexpr int kMaxCoefficients = 21;
 // A header is one message, of which gRPC takes 4 MiB.
 constexpr size_t kMaxHeaderBytes = (size_t{4} << 20) - (size_t{64} << 10);
-
-absl::Status Refused(const std::string& text) { return absl::InvalidArgumentError(text); }
-
-absl::Status CheckProducts(const AnalysisJob& job) {
-  if (job.templates.empty() && !job.lines)
-    return Refused("templates, lines: no product is asked for; give templates, or ask for lines");
-  if (job.models && job.templates.empty())
-    return Refused("models: are those of velocities; give templates, or leave models out");
-  if (job.coefficients.has_value() && (*job.coefficients < 1 || *job.coefficients > kMaxCoefficients)) {
-    return Refused(absl::StrFormat("coefficients: %d, must be 1 to %d", *job.coefficients, kMaxCoefficients));
-  }
-  for (const std::string& arm : job.arms) {
-    const std::string letter = absl::AsciiStrToUpper(arm);
-    if (letter != "B" && letter != "R" && letter != "Z")
-      return Refused(absl::StrCat("arms: ", ForMessage(arm), ", must be B, R or Z"));
-  }
-  const std::vector<WavelengthRange> ranges = job.exclude.value_or(std::vector<WavelengthRange>());
-  if (ranges.size() > kMaxRanges) {
-    return Refused(
-        absl::StrFormat("exclude: there are %d ranges, the limit is %d", ranges.size(), kMaxRanges));
-  }
-  for (const WavelengthRange& range : ranges) {
-    if (!std::isfinite(range.first) || !std::isfinite(range.last) || !(range.first < range.last)) {
-      return Refused(
-          absl::StrFormat("exclude: %g to %g Angstrom, must ascend; exchange them, or leave the range out",
-                          range.first, range.last));
-    }
-  }
-  JobSpec spec;
-  spec.priority = job.priority;
-  return CheckJobOptions(spec);
-}
-
-absl::Status CheckRows(const AnalysisJob& job) {
-  const RowSelection& rows = job.rows;
-  if (rows.min_snr.has_value() && !std::isfinite(*rows.min_snr))
-    return Refused(absl::StrFormat("rows.min_snr: %g, must be finite", *rows.min_snr));
-  if (rows.object_types.size() > kMaxObjectTypes) {
-    return Refused(absl::StrFormat("rows.object_types: there are %d, the limit is %d",
-                                   rows.object_types.size(), kMaxObjectTypes));
-  }
-  for (const std::string& pattern : rows.object_types) {
-    if (pattern.empty() || pattern.size() > kMaxPattern) {
-      return Refused(absl::StrFormat("rows.object_types: %s has %d characters, must have 1 to %d",
-                                     ForMessage(pattern), pattern.size(), kMaxPattern));
-    }
-  }
-  if (job.stars_by_redrock && job.redrock.empty())
-    return Refused("rows.stars_by_redrock: needs redrock's file; give redrock, or leave this out");
-  return absl::OkStatus();
-}
 
 absl::Status SetSpectra(const AnalysisSource& from, size_t index, bool upload, v1::SpectraSource* to) {
   if (absl::StartsWith(from.spectra, kJobPrefix)) {
     to->set_job_id(from.spectra.substr(sizeof(kJobPrefix) - 1));
-    if (to->job_id().empty() || to->job_id().size() > kMaxJobId) {
-      return Refused(absl::StrFormat("spectra[%d]: a job's id of %d characters, must have 1 to %d", index,
-                                     to->job_id().size(), kMaxJobId));
-    }
   } else if (from.spectra.empty()) {
-    return Refused(absl::StrFormat("spectra[%d]: names no file", index));
+    return absl::InvalidArgumentError(absl::StrFormat("spectra[%d]: names no file", index));
   } else {
     v1::InputSource source;
     SPEXD_RETURN_IF_ERROR(SetSource(from.spectra, upload, &source));
@@ -110,12 +51,6 @@ void SetRows(const AnalysisJob& job, v1::RowFilter* to) {
 }  // namespace
 
 absl::StatusOr<v1::AnalysisHeader> MakeAnalysisHeader(const AnalysisJob& job, bool upload) {
-  if (job.sources.empty() || job.sources.size() > kMaxSources) {
-    return Refused(
-        absl::StrFormat("spectra: there are %d sources, must be 1 to %d", job.sources.size(), kMaxSources));
-  }
-  SPEXD_RETURN_IF_ERROR(CheckProducts(job));
-  SPEXD_RETURN_IF_ERROR(CheckRows(job));
   v1::AnalysisHeader header;
   for (size_t k = 0; k < job.sources.size(); ++k)
     SPEXD_RETURN_IF_ERROR(SetSpectra(job.sources[k], k, upload, header.add_spectra()));
@@ -125,7 +60,8 @@ absl::StatusOr<v1::AnalysisHeader> MakeAnalysisHeader(const AnalysisJob& job, bo
   header.set_lines(job.lines);
   SetRows(job, header.mutable_rows());
   header.set_per_target(job.per_target);
-  if (job.coefficients.has_value()) header.set_coefficients(static_cast<uint32_t>(*job.coefficients));
+  if (job.coefficients.has_value())
+    header.set_coefficients(static_cast<uint32_t>(std::max(0, *job.coefficients)));
   if (job.exclude.has_value()) header.mutable_exclude();
   for (const WavelengthRange& range : job.exclude.value_or(std::vector<WavelengthRange>())) {
     header.mutable_exclude()->add_first(range.first);
@@ -135,8 +71,9 @@ absl::StatusOr<v1::AnalysisHeader> MakeAnalysisHeader(const AnalysisJob& job, bo
   header.set_sky_subtracted(job.sky_subtracted);
   if (!job.redrock.empty()) SPEXD_RETURN_IF_ERROR(SetSource(job.redrock, upload, header.mutable_redrock()));
   header.set_priority(job.priority);
+  SPEXD_RETURN_IF_ERROR(CheckAnalysisHeader(header));
   if (header.ByteSizeLong() > kMaxHeaderBytes) {
-    return Refused(
+    return absl::InvalidArgumentError(
         absl::StrFormat("rows.target_ids: with its %d numbers the header has %d bytes, the limit is %d; ask "
                         "for fewer targets",
                         header.rows().target_ids().ids_size(), header.ByteSizeLong(), kMaxHeaderBytes));

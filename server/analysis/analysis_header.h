@@ -17,8 +17,7 @@ struct AnalysisSpec {
   bool sky_subtracted = false;    // see SubtractOwnSky
 };
 
-// InvalidArgument names the field, its value and the limit: strings as CheckStrings, fields of a newer
-// version, options that are out of range or do not go together, nothing to make.
+// InvalidArgument as CheckStrings and CheckAnalysisHeader.
 absl::StatusOr<AnalysisSpec> ToAnalysisSpec(const v1::AnalysisHeader& header);
 
 }  // namespace spexd

@@ -32,9 +32,6 @@ absl::Status CheckSide(const char* field, uint32_t value) {
       absl::StrFormat("image.raw.%s is %d, must be 1 to %d", field, value, kMaxCcdSide));
 }
 
-// Frames of the cameras of one exposure.
-constexpr int kMaxSpectraSources = 16;
-
 // Memory that readers of a file of `bytes` usually take for its headers and tables.
 int64_t UsualStructureBytes(int64_t bytes) {
   constexpr int64_t kUsualBytes = int64_t{8} << 20;
@@ -205,8 +202,7 @@ absl::Status InputReceiver::AddSpectra(const v1::SpectraSource& source, uint32_t
   }
   if (source.has_job_id()) {
     input.job_id = source.job_id();
-    if (!input.job_id.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrFormat("%s: job_id is empty", key.Name()));
+    return absl::OkStatus();
   }
   v1::InputSource file;
   if (source.has_path()) file.set_path(source.path());
@@ -216,10 +212,6 @@ absl::Status InputReceiver::AddSpectra(const v1::SpectraSource& source, uint32_t
 
 absl::StatusOr<InputReceiver> InputReceiver::Make(const v1::AnalysisHeader& header, int64_t max_bytes) {
   InputReceiver receiver(max_bytes);
-  if (header.spectra_size() < 1 || header.spectra_size() > kMaxSpectraSources) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("spectra: %d sources, must be 1 to %d", header.spectra_size(), kMaxSpectraSources));
-  }
   for (int k = 0; k < header.spectra_size(); ++k)
     SPEXD_RETURN_IF_ERROR(receiver.AddSpectra(header.spectra(k), static_cast<uint32_t>(k)));
   if (header.has_templates()) {

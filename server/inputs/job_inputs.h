@@ -88,6 +88,7 @@ class InputReceiver {
  public:
   // InvalidArgument: a source is missing, of a kind that does not fit, or larger than `max_bytes`.
   static absl::StatusOr<InputReceiver> Make(const v1::JobHeader& header, int64_t max_bytes);
+  // REQUIRES: CheckAnalysisHeader of it is OK.
   static absl::StatusOr<InputReceiver> Make(const v1::AnalysisHeader& header, int64_t max_bytes);
 
   int64_t declared_bytes() const { return declared_bytes_; }

@@ -27,7 +27,6 @@ namespace {
 constexpr int64_t kAllowedStatus = int64_t{1} << 3      // RESTRICTED
                                    | int64_t{1} << 20;  // VARIABLE
 constexpr double kNoSnr = -1e9;
-constexpr size_t kMaxPattern = 100, kMaxPatterns = 100;
 constexpr int64_t kMaxChoices = 5;  // of an expression, each a factor of up to the length of a name
 
 // Takes rows out of a selection.
@@ -62,8 +61,8 @@ class Rows {
 // Why a regular expression is refused before it is tried, "" if it is not: the library takes exponential time
 // for some.
 std::string Refused(const std::string& pattern) {
-  if (pattern.empty() || pattern.size() > kMaxPattern)
-    return absl::StrFormat("has %d characters, must have 1 to %d", pattern.size(), kMaxPattern);
+  if (pattern.empty() || pattern.size() > kMaxObjectTypeLength)
+    return absl::StrFormat("has %d characters, must have 1 to %d", pattern.size(), kMaxObjectTypeLength);
   constexpr absl::string_view kRepeats = "*+?";
   int64_t choices = 0;
   for (size_t k = 0; k < pattern.size(); ++k) {
@@ -104,9 +103,9 @@ absl::Status AddBits(const std::string& pattern, std::map<std::string, int64_t>*
 // Whether a bit of the patterns is set in each row; all rows where there is no column of targets.
 absl::StatusOr<std::vector<bool>> OfTypes(const RawTable& fibermap,
                                           const std::vector<std::string>& patterns) {
-  if (patterns.size() > kMaxPatterns) {
+  if (patterns.size() > kMaxObjectTypes) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("object types: there are %d, the limit is %d", patterns.size(), kMaxPatterns));
+        absl::StrFormat("object types: there are %d, the limit is %d", patterns.size(), kMaxObjectTypes));
   }
   std::map<std::string, int64_t> bits;  // of each column
   for (const TargetBit& bit : kTargetBits) bits[bit.column] = 0;

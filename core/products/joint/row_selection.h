@@ -13,15 +13,17 @@
 
 namespace spexd {
 
+inline constexpr int kMaxObjectTypes = 100, kMaxObjectTypeLength = 100;
+
 struct RowSelection {
   std::optional<std::vector<int64_t>> target_ids = {};
   std::optional<double> min_snr = {};  // the largest MedianSnr of the arms must be above it
   std::optional<int64_t> min_exposure = {},
                          max_exposure = {};  // EXPID is above the first, at most the second
-  // Regular expressions (ECMAScript), at most 100 of at most 100 characters, without repeated groups, braces
-  // and backslashes, and with at most 5 of * + ? |. A row is selected if one of them matches the beginning of
-  // the name of a bit that is set in DESI_TARGET (in surveys that came before the main one: SV1_DESI_TARGET
-  // and so on, CMX_TARGET): MWS_ANY, SCND_ANY, STD_.. Empty: all rows.
+  // Regular expressions (ECMAScript), at most kMaxObjectTypes of kMaxObjectTypeLength characters, without
+  // repeated groups, braces and backslashes, and with at most 5 of * + ? |. A row is selected if one of them
+  // matches the beginning of the name of a bit that is set in DESI_TARGET (in surveys that came before the
+  // main one: SV1_DESI_TARGET and so on, CMX_TARGET): MWS_ANY, SCND_ANY, STD_.. Empty: all rows.
   std::vector<std::string> object_types = {};
   // Rows that MayBeStars are selected. With `object_types` either suffices. Must outlive the call; null: all
   // rows.

@@ -220,25 +220,25 @@ TEST_F(AnalysisServiceTest, RefusesHeadersThatSayWhatIsWrong) {
     change(header);
     ExpectRefused(header, StatusCode::INVALID_ARGUMENT, words);
   };
-  expect([](auto& h) { h.clear_lines(); }, "nothing is asked for");
-  expect([](auto& h) { h.clear_spectra(); }, "spectra: 0 sources");
+  expect([](auto& h) { h.clear_lines(); }, "no product is asked for");
+  expect([](auto& h) { h.clear_spectra(); }, "spectra: there are 0 sources, must be 1 to 16");
   expect([](auto& h) { h.mutable_spectra(0)->clear_path(); }, "spectra[0]: no source is set");
-  expect([](auto& h) { h.mutable_spectra(0)->set_job_id(""); }, "job_id is empty");
-  expect([](auto& h) { h.set_models(true); }, "models is set without templates");
-  expect([](auto& h) { h.set_coefficients(22); }, "coefficients is 22, must be 1 to 21");
+  expect([](auto& h) { h.mutable_spectra(0)->set_job_id(""); }, "spectra[0]: a job's id of 0 characters");
+  expect([](auto& h) { h.set_models(true); }, "models: are those of velocities");
+  expect([](auto& h) { h.set_coefficients(22); }, "coefficients: 22, must be 1 to 21");
   expect([](auto& h) { h.set_priority(11); }, "priority is 11");
-  expect([](auto& h) { h.mutable_exclude()->add_first(4300); }, "1 first and 0 last");
+  expect([](auto& h) { h.mutable_exclude()->add_first(4300); }, "exclude: 1 first and 0 last wavelengths");
   expect(
       [](auto& h) {
         h.mutable_exclude()->add_first(5);
         h.mutable_exclude()->add_last(5);
       },
-      "from 5 to 5");
-  expect([](auto& h) { h.mutable_rows()->set_stars_by_redrock(true); }, "without redrock");
+      "exclude: 5 to 5 Angstrom");
+  expect([](auto& h) { h.mutable_rows()->set_stars_by_redrock(true); }, "needs redrock's file");
   expect([](auto& h) { h.mutable_rows()->set_min_snr(std::numeric_limits<double>::quiet_NaN()); },
          "rows.min_snr");
   expect([](auto& h) { h.mutable_rows()->add_object_types("("); }, "(");
-  expect([](auto& h) { h.add_arms("x"); }, "arms: there is no such arm");
+  expect([](auto& h) { h.add_arms("x"); }, "arms: x, must be B, R or Z");
   expect([](auto& h) { h.GetReflection()->MutableUnknownFields(&h)->AddVarint(99, 1); }, "has field 99");
   expect([](auto& h) { *h.add_spectra() = h.spectra(0); }, "coadd.fits");
 }
