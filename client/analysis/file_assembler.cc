@@ -16,7 +16,7 @@ namespace {
 // What a server announces is set aside up to this; more memory is taken when bytes come.
 constexpr uint64_t kMaxReservedBytes = uint64_t{64} << 20;
 
-// In messages.
+// The name in messages.
 std::string FileName(int file) {
   const std::string name = NameOf(static_cast<JointProduct>(file));
   return name.empty() ? absl::StrCat("file ", file) : name;

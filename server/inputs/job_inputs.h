@@ -66,7 +66,7 @@ struct SpectraSourceInput {
   std::string fiberflat_hash;
 };
 
-// Of an extraction, all but `spectra` and `redrock`; of an analysis these, and the templates of `products`.
+// An extraction has all but `spectra` and `redrock`; an analysis has these, and the templates of `products`.
 struct JobInputs {
   std::string raw_name;
   std::optional<FileInput> image;  // or

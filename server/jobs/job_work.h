@@ -20,8 +20,8 @@ class JobWork {
 
   // Does what takes a slot, to its end, on the calling thread. Call it once.
   virtual absl::Status Run() = 0;
-  // After a Run that was OK, once the slot is released: makes the products that the job asks for, and sends
-  // them. Cancelled once a stop is requested; a product that fails is no error.
+  // Makes the products that the job asks for, and sends them, once Run was OK and the slot is released.
+  // Cancelled once a stop is requested; a product that fails is no error.
   virtual absl::Status MakeProducts() = 0;
 
   // Valid after both returned OK, but for job_id and queue_seconds.

@@ -99,7 +99,7 @@ UnitResult RemoteWork::Analyse(const AnalysisUnit& unit, bool quiet, const std::
     report.Fail(outcome.status());
     return report.Finish();
   }
-  // In the order of RunJointTask.
+  // The order is that of RunJointTask.
   for (const JointProduct product :
        {JointProduct::kRedshifts, JointProduct::kVelocities, JointProduct::kModels}) {
     report.Take(product, outcome->FileOf(product));

@@ -33,7 +33,8 @@ class RemoteWork {
                                                              const AnalysisFlags& products,
                                                              const std::vector<std::string>& fiberflats);
 
-  // As AnalyseUnit (joint_work.h). Retries are named on stderr unless it shall be quiet. A stop cancels it.
+  // Does what AnalyseUnit does (joint_work.h). Retries are named on stderr unless it shall be quiet. A stop
+  // cancels it.
   UnitResult Analyse(const AnalysisUnit& unit, bool quiet, const std::stop_token& stop);
 
  private:

@@ -16,7 +16,7 @@ struct JointFile {
 enum class JointProduct { kVelocities = 1, kModels = 2, kRedshifts = 3 };  // as v1::AnalysisFile
 inline constexpr JointProduct kJointProducts[] = {JointProduct::kVelocities, JointProduct::kModels,
                                                   JointProduct::kRedshifts};
-// In messages, the log and metrics.
+// The name in messages, the log and metrics.
 constexpr const char* NameOf(JointProduct product) {
   switch (product) {
     case JointProduct::kVelocities:
