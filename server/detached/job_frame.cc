@@ -13,7 +13,7 @@ namespace spexd {
 absl::StatusOr<JobFrame> JobFrame::Open(JobStore* store, const Identity& caller, const std::string& id) {
   SPEXD_ASSIGN_OR_RETURN(const StoredJob job, store->Get(caller, id));
   if (!job.has_ended()) {
-    return absl::FailedPreconditionError(absl::StrCat("job ", id, " has not ended; watch it first"));
+    return absl::FailedPreconditionError(absl::StrCat("job ", id, " has not ended; analyse it once it has"));
   }
   if (job.state != v1::DETACHED_STATE_DONE) {
     return absl::FailedPreconditionError(absl::StrCat("job ", id, " failed: ", job.message));

@@ -204,7 +204,7 @@ TEST_F(JobStoreTest, MakesAFrameOnlyOfACallersOwnJobThatEndedWellAndIsNotAcknowl
   ASSERT_TRUE(store->Acknowledge(me_, partly, 1).ok());
   using Code = absl::StatusCode;
   EXPECT_THAT(open(me_, waits),
-              StatusIs(Code::kFailedPrecondition, "job " + waits + " has not ended; watch it first"));
+              StatusIs(Code::kFailedPrecondition, "job " + waits + " has not ended; analyse it once it has"));
   EXPECT_THAT(open(me_, fails),
               StatusIs(Code::kFailedPrecondition, "job " + fails + " failed: the image is cut"));
   for (const std::string& id : {released, partly}) {
