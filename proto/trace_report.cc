@@ -120,7 +120,7 @@ absl::StatusOr<TraceReport> TraceReportOf(const v1::TraceShifts& message, int fi
         "trace_shifts.u has %d bytes, must have 8 for each of %d fibres", message.u().size(), fibres));
   }
   report.u.resize(static_cast<size_t>(fibres));
-  std::memcpy(report.u.data(), message.u().data(), message.u().size());
+  if (fibres > 0) std::memcpy(report.u.data(), message.u().data(), message.u().size());
   if (!IsFinite(report.u)) return absl::InvalidArgumentError("trace_shifts.u: a number that is not finite");
   if (!IsDomain(message.wave_min(), message.wave_max())) {
     return absl::InvalidArgumentError(
