@@ -32,6 +32,8 @@ class AnalysisServiceTest : public ServiceTest {
   AnalysisServiceTest() {
     for (const char letter : {'b', 'r', 'z'}) {
       Frame frame = FrameOfCamera(letter, 7, kFibresOfExposure);
+      // A small library covers all of them.
+      frame.grid.first = letter == 'b' ? 6000 : letter == 'r' ? 6040 : 6090;
       // A wave, which nothing fits exactly.
       for (int64_t k = 0; k < frame.spectra.flux.size(); ++k)
         frame.spectra.flux.flat()[static_cast<size_t>(k)] *= static_cast<float>(1 + 0.1 * (k % 7));
@@ -39,7 +41,7 @@ class AnalysisServiceTest : public ServiceTest {
       EXPECT_THAT(sums_.Add(frame, FramePath(letter)), IsOk());
     }
     EXPECT_THAT(WriteCoadd(*sums_.Result(), folder_ / "coadd.fits"), IsOk());
-    WriteTemplates(folder_ / "templates.fits", {.first = 3900, .last = 8700});
+    WriteTemplates(folder_ / "templates.fits", {.first = 5900, .last = 6250});
     engine_->Set([](auto& b) { b.reshape = ReshapeToSpectra; });
   }
   std::string FramePath(char letter) const { return folder_ / (std::string("frame-") + letter + "0.fits"); }
@@ -95,7 +97,8 @@ class AnalysisServiceTest : public ServiceTest {
     for (const JointProduct product : kJointProducts) {
       const absl::StatusOr<JointFile>&made = outcome->FileOf(product), &same = expected.FileOf(product);
       ASSERT_EQ(made.status().code(), same.status().code()) << NameOf(product) << ": " << made.status();
-      if (!same.ok()) continue;
+      if (absl::IsCancelled(same.status())) continue;  // not asked for
+      ASSERT_THAT(same.status(), IsOk());
       EXPECT_TRUE(made->bytes == same->bytes) << NameOf(product);
       EXPECT_EQ(made->targets, same->targets);
       EXPECT_EQ(made->good, same->good);
@@ -204,7 +207,7 @@ TEST_F(AnalysisServiceTest, TakesTheResultOfADetachedJobAsItsWatcherGetsIt) {
 
 TEST_F(AnalysisServiceTest, TemplatesThatCannotBeReadFailTheVelocitiesAlone) {
   Start();
-  WriteTemplates(folder_ / "templates.fits", {.hole = true, .first = 3900, .last = 8700});
+  WriteTemplates(folder_ / "templates.fits", {.hole = true, .first = 5900, .last = 6250});
   const auto outcome = Analyse(CoaddJob());
   ASSERT_THAT(outcome.status(), IsOk());
   EXPECT_THAT(outcome->velocities.status(),
