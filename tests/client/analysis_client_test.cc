@@ -377,7 +377,6 @@ TEST_F(UploadedAnalysis, SendsEachFileWithTheIndexOfItsSource) {
                  {.spectra = std::string(kJobPrefix) + kJobId, .fiberflat = Write("flat-r", "FLAT R")},
                  {.spectra = Write("z", "NEAR INFRARED"), .fiberflat = "sha256:abc"}};
   job.templates = Write("templates", "STARS");
-  job.redrock = Write("redrock", "REDSHIFTS");
   job.lines = true;
   FakeConnection server(
       {Answer({AnalysisAccepted(), FilePartEvent(v1::ANALYSIS_FILE_VELOCITIES, 0, "0123456789"),
@@ -389,9 +388,11 @@ TEST_F(UploadedAnalysis, SendsEachFileWithTheIndexOfItsSource) {
     v1::Input input;
     uint32_t index;
     std::string bytes;
-  } expected[] = {{v1::INPUT_SPECTRA, 0, "BLUE"},     {v1::INPUT_FIBERFLAT, 0, "FLAT B"},
-                  {v1::INPUT_FIBERFLAT, 1, "FLAT R"}, {v1::INPUT_SPECTRA, 2, "NEAR INFRARED"},
-                  {v1::INPUT_TEMPLATES, 0, "STARS"},  {v1::INPUT_REDROCK, 0, "REDSHIFTS"}};
+  } expected[] = {{v1::INPUT_SPECTRA, 0, "BLUE"},
+                  {v1::INPUT_FIBERFLAT, 0, "FLAT B"},
+                  {v1::INPUT_FIBERFLAT, 1, "FLAT R"},
+                  {v1::INPUT_SPECTRA, 2, "NEAR INFRARED"},
+                  {v1::INPUT_TEMPLATES, 0, "STARS"}};
   ASSERT_EQ(server.analyses.size(), 1 + 2 * std::size(expected));
   const v1::AnalysisHeader& header = server.analyses[0].header();
   EXPECT_EQ(header.spectra(0).upload().bytes(), 4u);
@@ -408,6 +409,21 @@ TEST_F(UploadedAnalysis, SendsEachFileWithTheIndexOfItsSource) {
     EXPECT_EQ(end.index(), expected[k].index);
     EXPECT_EQ(end.crc32c(), Crc32c(expected[k].bytes));
   }
+}
+
+TEST_F(UploadedAnalysis, SendsRedrocksFileAfterTheSpectra) {
+  AnalysisJob job;
+  job.sources = {{.spectra = Write("coadd", "SPECTRA"), .fiberflat = ""}};
+  job.redrock = Write("redrock", "REDSHIFTS");
+  job.lines = true;
+  FakeConnection server({Answer(RedshiftEvents())});
+  RemoteOptions options;
+  options.upload = true;
+  ASSERT_THAT(RemoteAnalyser(&server, options).Run(job, nullptr, {}).status(), IsOk());
+  ASSERT_EQ(server.analyses.size(), 5u);
+  EXPECT_EQ(server.analyses[1].chunk().payload(), "SPECTRA");
+  EXPECT_EQ(server.analyses[3].chunk().input(), v1::INPUT_REDROCK);
+  EXPECT_EQ(server.analyses[3].chunk().payload(), "REDSHIFTS");
 }
 
 TEST_F(UploadedAnalysis, NamesAFileThatIsNotThere) {
