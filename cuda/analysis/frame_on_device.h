@@ -54,6 +54,12 @@ class FrameOnDevice {
   bool current_ = false;
 };
 
+// The spectra of an arm on the host and on the device.
+struct ArmOnDevice {
+  const UsableSpectra* spectra;
+  FrameOnDevice* frame;
+};
+
 }  // namespace spexd::cuda
 
 #endif  // SPEXD_CUDA_ANALYSIS_FRAME_ON_DEVICE_H_

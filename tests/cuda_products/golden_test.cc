@@ -35,6 +35,17 @@ TEST_F(CudaProductsGolden, JointVelocitiesAreTheReferences) {
   }
 }
 
+TEST_F(CudaProductsGolden, JointLinesAreThoseOfProcessors) {
+  SPEXD_GOLDENS_OR_SKIP(folder);
+  for (const GoldenUnit& unit : ReadGoldenUnits(folder)) {
+    SCOPED_TRACE(unit.table);
+    const JointProducts found = Analysed(unit, nullptr, 2, analyser_.get()),
+                        expected = Analysed(unit, nullptr, 2);
+    ASSERT_TRUE(found.lines.ok()) << found.lines.status();
+    ExpectSameLines(*found.lines, *expected.lines, 3e-3, 0.05);
+  }
+}
+
 TEST_F(CudaProductsGolden, SkyAndLinesAreTheReferences) {
   SPEXD_GOLDENS_OR_SKIP(folder);
   const GoldenFrame golden = ReadGoldenFrame(folder);

@@ -66,6 +66,14 @@ Spectra Observed(const TemplateLibrary& library, const WavelengthGrid& grid, int
   return spectra;
 }
 
+// Of the models of all stars.
+double EvaluationsOf(const std::vector<StarVelocity>& stars) {
+  double evaluations = 0;
+  for (const StarVelocity& star : stars) evaluations += star.evaluations;
+  return evaluations;
+}
+double EvaluationsOf(const std::vector<LineRedshift>&) { return 0; }
+
 // The median of the repeats of `fit`, and the evaluations of a star. `begin` is not timed.
 template <typename Begin, typename Fit>
 bool Report(const char* what, int stars, int repeats, const Begin& begin, const Fit& fit) {
@@ -74,14 +82,13 @@ bool Report(const char* what, int stars, int repeats, const Begin& begin, const 
   for (int k = 0; k <= repeats; ++k) {
     begin();
     const auto start = std::chrono::steady_clock::now();
-    const absl::StatusOr<std::vector<StarVelocity>> made = fit();
+    const auto made = fit();
     if (k > 0 || repeats == 0) times.push_back(MillisecondsSince(start));
     if (!made.ok()) {
       std::printf("%s: %s\n", what, std::string(made.status().message()).c_str());
       return false;
     }
-    evaluations = 0;
-    for (const StarVelocity& star : *made) evaluations += star.evaluations / static_cast<double>(stars);
+    evaluations = EvaluationsOf(*made) / stars;
   }
   std::ranges::sort(times);
   std::printf("%-32s %9.2f ms, %7.3f ms a star, %.0f evaluations a star\n", what, times[times.size() / 2],
@@ -117,6 +124,8 @@ int Run(int stars, int repeats, int cpu_stars) {
     const auto fit = [&] { return analysis->FitVelocities(Targets(stars), library, options); };
     ok &= Report((what + " from the host").c_str(), stars, repeats, begin, fit);
     ok &= Report((what + " resident").c_str(), stars, repeats, [] {}, fit);
+    const auto find = [&] { return analysis->FindLineRedshifts(Targets(stars), {.threads = threads}); };
+    ok &= Report((what + " redshifts").c_str(), stars, repeats, [] {}, find);
   }
   if (cpu_stars == 0) return ok ? 0 : 1;
   for (size_t a = 0; a <= arms.size(); ++a) {
@@ -126,6 +135,8 @@ int Run(int stars, int repeats, int cpu_stars) {
     ok &= Report(
         what.c_str(), cpu_stars, 1, [] {},
         [&] { return FitVelocities(of, Targets(cpu_stars), library, {}); });
+    ok &= Report((what + ", redshifts").c_str(), cpu_stars, 1, [] {},
+                 [&] { return FindLineRedshifts(of, Targets(cpu_stars), {}); });
   }
   return ok ? 0 : 1;
 }

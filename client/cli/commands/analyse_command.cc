@@ -107,7 +107,7 @@ class JointCommand {
  private:
   bool in_folder() const { return !options_.joint.output_dir.empty(); }
 
-  // Velocities alone are worth waking a device up for, and redshifts are made by processors.
+  // Velocities alone are worth waking a device up for.
   absl::Status ChooseDevice() {
     SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options_.where));
     SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));

@@ -133,11 +133,7 @@ absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(absl::Span<const Usa
   RedshiftGrid grid;
   for (const UsableSpectra& arm : arms) {
     SPEXD_ASSIGN_OR_RETURN(StackPlan plan, PlanStack(arm.wave, options));
-    const int64_t wide = grid.wide;
-    const double relative_bin = grid.relative_bin;
-    grid = plan;
-    grid.wide = std::max(wide, plan.wide);
-    grid.relative_bin = std::max(relative_bin, plan.relative_bin);
+    AddArm(plan, &grid);
     plans.push_back(std::move(plan));
   }
   std::vector<LineRedshift> results(targets.size());

@@ -74,6 +74,14 @@ const std::vector<double>& OtherLines() {
   return *lines;
 }
 
+void AddArm(const RedshiftGrid& arm, RedshiftGrid* grid) {
+  const int64_t wide = grid->wide;
+  const double relative_bin = grid->relative_bin;
+  *grid = arm;
+  grid->wide = std::max(wide, arm.wide);
+  grid->relative_bin = std::max(relative_bin, arm.relative_bin);
+}
+
 absl::StatusOr<StackPlan> PlanStack(const std::vector<double>& wave, const LineOptions& options) {
   SPEXD_RETURN_IF_ERROR(CheckLineOptions(static_cast<int64_t>(wave.size()), options));
   StackPlan plan;

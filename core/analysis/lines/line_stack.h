@@ -35,6 +35,9 @@ struct RedshiftGrid {
   double relative_bin = 0;  // of ln wavelength, in the middle of the arm; of several arms the widest
 };
 
+// Adds an arm's grid to that of several arms, which is all 0 before the first: the bins of the widest count.
+void AddArm(const RedshiftGrid& arm, RedshiftGrid* grid);
+
 struct StackPlan : RedshiftGrid {
   double first_wave = 0, bin = 0;  // of the arm: the first wavelength and the step, Angstrom
   std::vector<KnownLine> known;    // lines that explain a peak

@@ -40,6 +40,11 @@ std::vector<ArmPart> PartsOf(const SpectraArm& arm, size_t index) {
   return parts;
 }
 
+// Whether a device has no room for a product, or failed.
+bool IsOfDevice(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+}
+
 // Spectra of the parts, in their order.
 absl::StatusOr<std::vector<UsableSpectra>> UsableParts(const TargetSpectra& spectra,
                                                        const std::vector<ArmPart>& parts,
@@ -84,6 +89,8 @@ absl::StatusOr<JointProducts> AnalyseJointly(const TargetSpectra& spectra, const
     options.threads = request.threads;
     options.stop = request.stop;
     products.lines = analysis->FindLineRedshifts(request.targets, options);
+    if (request.fall_back && IsOfDevice(products.lines.status()))
+      products.lines = analysis->JointAnalysis::FindLineRedshifts(request.targets, options);
     if (lines_made) lines_made(products);
   }
   if (request.templates != nullptr) {
@@ -91,8 +98,7 @@ absl::StatusOr<JointProducts> AnalyseJointly(const TargetSpectra& spectra, const
     options.threads = request.threads;
     options.stop = request.stop;
     products.velocities = analysis->FitVelocities(request.targets, *request.templates, options);
-    const absl::Status& status = products.velocities.status();
-    if (request.fall_back && (absl::IsResourceExhausted(status) || absl::IsUnavailable(status))) {
+    if (request.fall_back && IsOfDevice(products.velocities.status())) {
       products.velocities =
           analysis->JointAnalysis::FitVelocities(request.targets, *request.templates, options);
     }

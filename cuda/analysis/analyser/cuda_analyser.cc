@@ -1,5 +1,6 @@
 #include "cuda/analysis/analyser/cuda_analyser.h"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -22,6 +23,13 @@ struct Makers {
   LineFinder lines;
   Velocities velocities;
 };
+
+// Targets of a row each.
+std::vector<std::vector<int>> Alone(const std::vector<int>& rows) {
+  std::vector<std::vector<int>> targets;
+  for (const int row : rows) targets.push_back({row});
+  return targets;
+}
 
 class CudaFrameAnalysis : public FrameAnalysis {
  public:
@@ -47,7 +55,9 @@ class CudaFrameAnalysis : public FrameAnalysis {
     Begin();
     by_device_ = makers_.lines.Fits(spectra().bins());
     if (!by_device_) return FrameAnalysis::FindLineRedshifts(rows, options);
-    return makers_.lines.Find(spectra(), &frame_, rows, options, &seconds_);
+    const OnDevice current(makers_.device->name.index);
+    SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "redshifts of lines");
+    return makers_.lines.Find({{&spectra(), &frame_}}, Alone(rows), options, &seconds_);
   }
   absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const std::vector<int>& rows,
                                                           const TemplateLibrary& library,
@@ -56,9 +66,7 @@ class CudaFrameAnalysis : public FrameAnalysis {
     const OnDevice current(makers_.device->name.index);
     SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "velocities");
     SPEXD_RETURN_IF_ERROR(frame_.Stage(spectra(), {options.threads, options.stop}));
-    std::vector<std::vector<int>> targets;
-    for (const int row : rows) targets.push_back({row});
-    return makers_.velocities.Fit({{&spectra(), &frame_}}, targets, library, options);
+    return makers_.velocities.Fit({{&spectra(), &frame_}}, Alone(rows), library, options);
   }
   absl::Status TakeSky(const Sky& sky) override {
     frame_.Outdate();
@@ -86,21 +94,36 @@ class CudaJointAnalysis : public JointAnalysis {
     for (const UsableSpectra& arm : arms()) frames_.emplace_back(makers->device, arm, nullptr);
   }
 
+  absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const std::vector<std::vector<int>>& targets,
+                                                              const LineOptions& options) override {
+    const bool fits = arms().size() <= kMaxLineArms &&
+                      std::all_of(arms().begin(), arms().end(), [this](const UsableSpectra& arm) {
+                        return makers_.lines.Fits(arm.bins());
+                      });
+    if (!fits) return JointAnalysis::FindLineRedshifts(targets, options);
+    const OnDevice current(makers_.device->name.index);
+    SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "redshifts of lines");
+    double seconds = 0;
+    return makers_.lines.Find(OnDevices(), targets, options, &seconds);
+  }
   absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const std::vector<std::vector<int>>& targets,
                                                           const TemplateLibrary& library,
                                                           const VelocityOptions& options) override {
     if (arms().size() > kMaxFitArms) return JointAnalysis::FitVelocities(targets, library, options);
     const OnDevice current(makers_.device->name.index);
     SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "velocities");
-    std::vector<ArmOnDevice> on_device;
-    for (size_t a = 0; a < arms().size(); ++a) {
+    for (size_t a = 0; a < arms().size(); ++a)
       SPEXD_RETURN_IF_ERROR(frames_[a].Stage(arms()[a], {options.threads, options.stop}));
-      on_device.push_back({&arms()[a], &frames_[a]});
-    }
-    return makers_.velocities.Fit(on_device, targets, library, options);
+    return makers_.velocities.Fit(OnDevices(), targets, library, options);
   }
 
  private:
+  std::vector<ArmOnDevice> OnDevices() {
+    std::vector<ArmOnDevice> on_device;
+    for (size_t a = 0; a < arms().size(); ++a) on_device.push_back({&arms()[a], &frames_[a]});
+    return on_device;
+  }
+
   Makers& makers_;
   std::deque<FrameOnDevice> frames_;  // [arm]
 };

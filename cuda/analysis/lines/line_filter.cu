@@ -26,19 +26,19 @@ struct Tile {
 };
 
 // Elements of R outside the matrix, of which files hold any value, count 0.
-__device__ void LoadTile(const LinesArgs& args, int row, int first, Tile* tile) {
+__device__ void LoadTile(const LineSpectra& args, int row, int first, Tile* tile) {
   const int64_t fibre = args.fibre[row];
   for (int t = threadIdx.x; t < kRows; t += kThreads) {
     const int j = first - kCarriedHalf + t;
-    const bool inside = j >= kEdgeBins && j < args.bins - kEdgeBins;
-    tile->ivar[t] = inside ? args.ivar[fibre * args.bins + j] : 0;
-    tile->weighted[t] = inside ? args.weighted[static_cast<int64_t>(row) * args.bins + j] : 0;
+    const bool inside = j >= kEdgeBins && j < args.arm.bins - kEdgeBins;
+    tile->ivar[t] = inside ? args.ivar[fibre * args.arm.bins + j] : 0;
+    tile->weighted[t] = inside ? args.weighted[static_cast<int64_t>(row) * args.arm.bins + j] : 0;
   }
   for (int k = 0; k < kResolutionDiagonals; ++k) {
-    const float* const diagonal = args.resolution + (fibre * kResolutionDiagonals + k) * args.bins;
+    const float* const diagonal = args.resolution + (fibre * kResolutionDiagonals + k) * args.arm.bins;
     for (int t = threadIdx.x; t < kColumns; t += kThreads) {
       const int column = first - kProfileHalf + t, at = column + k - kResolutionHalfWidth;
-      const bool inside = column >= 0 && column < args.bins && at >= 0 && at < args.bins;
+      const bool inside = column >= 0 && column < args.arm.bins && at >= 0 && at < args.arm.bins;
       tile->resolution[k][t] = inside ? diagonal[column] : 0;
     }
   }
@@ -63,9 +63,9 @@ struct Filter {
   }
 };
 
-__global__ void __launch_bounds__(kThreads) LineFilter(LinesArgs args) {
+__global__ void __launch_bounds__(kThreads) LineFilter(LineSpectra args) {
   __shared__ Tile tile;
-  const int first = blockIdx.x * kThreads, row = blockIdx.y, t = threadIdx.x, bins = args.bins;
+  const int first = blockIdx.x * kThreads, row = blockIdx.y, t = threadIdx.x, bins = args.arm.bins;
   LoadTile(args, row, first, &tile);
   __syncthreads();
   CarryBack(&tile);
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads) LineFilter(LinesArgs args) {
     float profile[kLineFilters];
 #pragma unroll
     for (int f = 0; f < kLineFilters; ++f) {
-      profile[f] = args.stack.profiles[(f * kProfileRows + p) * int64_t{bins} + first + t];
+      profile[f] = args.arm.profiles[(f * kProfileRows + p) * int64_t{bins} + first + t];
       filter[f].signal += profile[f] * tile.carried[t + p];
     }
 #pragma unroll
@@ -97,15 +97,15 @@ __global__ void __launch_bounds__(kThreads) LineFilter(LinesArgs args) {
   }
 #pragma unroll
   for (int f = 0; f < kLineFilters; ++f) {
-    args.traces[(static_cast<int64_t>(row) * kLineFilters + f) * bins + first + t] = {filter[f].signal,
+    args.arm.traces[(static_cast<int64_t>(row) * kLineFilters + f) * bins + first + t] = {filter[f].signal,
                                                                                       filter[f].information};
   }
 }
 
 }  // namespace
 
-cudaError_t FilterLines(const LinesArgs& args, cudaStream_t stream) {
-  const dim3 grid((args.bins + kThreads - 1) / kThreads, args.rows);
+cudaError_t FilterLines(const LineSpectra& args, cudaStream_t stream) {
+  const dim3 grid((args.arm.bins + kThreads - 1) / kThreads, args.rows);
   return Launch(LineFilter, grid, kThreads, 0, stream, args);
 }
 

@@ -13,24 +13,41 @@ namespace spexd::cuda {
 namespace {
 
 constexpr char kLineRedshifts[] = "redshifts of lines";
-constexpr size_t kMaxGrids = 4;
+constexpr size_t kMaxGrids = 12;  // of the arms of a few surveys
+// Memory of the traces that are made at a time, more only for a target of many exposures.
+constexpr int64_t kTraceBytes = int64_t{512} << 20;
 
 struct Workspace {
-  int32_t* fibre;
+  int32_t *fibre, *first_row;
   LineMaxima* maxima;
+  float* weighted;  // of one arm after the other
 };
-// Lays out the arrays of `rows` rows; sets those of `args` that the kernels write.
-Workspace LayOut(int64_t rows, Carver* carver, LinesArgs* args) {
-  const Workspace workspace = {carver->Take<int32_t>(rows), carver->Take<LineMaxima>(rows)};
-  args->weighted = carver->Take<float>(rows * args->bins);
-  args->traces = carver->Take<LineTrace>(rows * kLineFilters * args->bins);
-  args->dchi2 = carver->Take<float>(rows * args->stack.redshifts);
-  args->fibre = workspace.fibre;
+// Lays out the arrays of `args`, and sets those that the kernels write.
+Workspace LayOut(Carver* carver, StackArgs* args) {
+  const int64_t rows = args->rows, targets = args->targets;
+  Workspace workspace = {carver->Take<int32_t>(rows), carver->Take<int32_t>(targets + 1),
+                         carver->Take<LineMaxima>(targets), nullptr};
+  int64_t widest = 0;
+  for (int a = 0; a < args->arms; ++a) {
+    LineArm& arm = args->arm[a];
+    arm.traces = carver->Take<LineTrace>(rows * kLineFilters * arm.bins);
+    widest = std::max<int64_t>(widest, arm.bins);
+  }
+  workspace.weighted = carver->Take<float>(rows * widest);
+  args->typical = carver->Take<float>(args->arms * rows * kLineFilters);
+  args->dchi2 = carver->Take<float>(targets * args->stack.redshifts);
+  args->first_row = workspace.first_row;
   args->maxima = workspace.maxima;
   return workspace;
 }
 
 }  // namespace
+
+struct LineFinder::Batch {
+  StackArgs args;                                 // without rows, targets and workspace
+  std::vector<SpectraArrays> spectra;             // [arm]
+  std::vector<int32_t> fibres, first_rows = {0};  // of all its targets
+};
 
 bool LineFinder::Fits(int64_t bins) const {
   return bins <= device_.shared_bytes && LineResidualBytes(static_cast<int>(bins)) <= device_.shared_bytes;
@@ -59,61 +76,83 @@ absl::StatusOr<std::shared_ptr<LineGrid>> LineFinder::GridOf(const std::vector<d
   return grid;
 }
 
-absl::StatusOr<std::vector<LineMaxima>> LineFinder::FindMaxima(const SpectraArrays& spectra,
-                                                               const LineStackArrays& stack,
-                                                               const std::vector<int>& rows,
-                                                               double* seconds) {
-  LinesArgs args;
-  args.rows = static_cast<int>(rows.size());
-  args.bins = static_cast<int>(spectra.bins);
-  args.flux = spectra.flux;
-  args.ivar = spectra.ivar;
-  args.resolution = spectra.resolution;
-  args.stack = stack;
+absl::Status LineFinder::FindMaxima(const Batch& batch, std::vector<LineMaxima>* maxima, double* seconds) {
+  StackArgs args = batch.args;
+  args.rows = static_cast<int>(batch.fibres.size());
+  args.targets = static_cast<int>(batch.first_rows.size()) - 1;
   Carver count(nullptr);
-  LayOut(args.rows, &count, &args);
+  LayOut(&count, &args);
   SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(count.bytes()));
   Carver carver(block.data());
-  const Workspace workspace = LayOut(args.rows, &carver, &args);
+  const Workspace workspace = LayOut(&carver, &args);
 
-  std::vector<LineMaxima> maxima(rows.size());
+  const size_t before = maxima->size(), targets = static_cast<size_t>(args.targets);
+  maxima->resize(before + targets);
   const cudaStream_t stream = device_.stream.get();
   const IdleGuard idle(stream);
   StreamTimer timer;
-  SPEXD_CUDA_RETURN_IF_ERROR(FirstError({ConfigureLines(args.bins), CopyUp(rows, workspace.fibre, stream)}),
-                             device_.name, kLineRedshifts);
+  cudaError_t error = FirstError(
+      {CopyUp(batch.fibres, workspace.fibre, stream), CopyUp(batch.first_rows, workspace.first_row, stream)});
+  SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kLineRedshifts);
   timer.Start(stream);
-  cudaError_t error =
-      FirstError({FindLineResiduals(args, stream), FilterLines(args, stream), StackLines(args, stream)});
+  for (int a = 0; a < args.arms && error == cudaSuccess; ++a) {
+    const SpectraArrays& arrays = batch.spectra[static_cast<size_t>(a)];
+    const LineSpectra spectra = {args.rows,         workspace.fibre,    arrays.flux, arrays.ivar,
+                                 arrays.resolution, workspace.weighted, args.arm[a]};
+    error = FirstError(
+        {ConfigureLines(spectra.arm.bins), FindLineResiduals(spectra, stream), FilterLines(spectra, stream)});
+  }
+  if (error == cudaSuccess) error = StackLines(args, stream);
   timer.Stop(stream);
   error = FirstError({error,
-                      cudaMemcpyAsync(maxima.data(), workspace.maxima, maxima.size() * sizeof(LineMaxima),
+                      cudaMemcpyAsync(maxima->data() + before, workspace.maxima, targets * sizeof(LineMaxima),
                                       cudaMemcpyDeviceToHost, stream),
                       cudaStreamSynchronize(stream)});
   SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kLineRedshifts);
-  *seconds = timer.Seconds();
-  return maxima;
+  *seconds += timer.Seconds();
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<LineRedshift>> LineFinder::Find(const UsableSpectra& spectra, FrameOnDevice* frame,
-                                                           const std::vector<int>& rows,
+absl::StatusOr<std::vector<LineRedshift>> LineFinder::Find(const std::vector<ArmOnDevice>& arms,
+                                                           const std::vector<std::vector<int>>& targets,
                                                            const LineOptions& options, double* seconds) {
-  SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<LineGrid> grid, GridOf(spectra.wave, options));
+  std::vector<std::shared_ptr<LineGrid>> grids;
+  RedshiftGrid redshifts;
+  int64_t row_bytes = 0;
+  for (const ArmOnDevice& arm : arms) {
+    SPEXD_ASSIGN_OR_RETURN(grids.emplace_back(), GridOf(arm.spectra->wave, options));
+    AddArm(grids.back()->plan(), &redshifts);
+    row_bytes += static_cast<int64_t>(kLineFilters * sizeof(LineTrace)) * arm.spectra->bins();
+  }
   if (options.stop.stop_requested()) return absl::CancelledError("lines: cancelled");
-  std::vector<LineRedshift> redshifts;
-  if (rows.empty()) return redshifts;
-  const OnDevice current(device_.name.index);
-  SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, kLineRedshifts);
-  SPEXD_RETURN_IF_ERROR(frame->Stage(spectra, {options.threads, options.stop}));
   std::vector<LineMaxima> maxima;
+  if (targets.empty()) return std::vector<LineRedshift>();
+  for (const ArmOnDevice& arm : arms)
+    SPEXD_RETURN_IF_ERROR(arm.frame->Stage(*arm.spectra, {options.threads, options.stop}));
   {
     const MutexLock lock(&device_.mutex);
-    SPEXD_ASSIGN_OR_RETURN(const LineStackArrays stack, grid->On(&device_));
-    SPEXD_ASSIGN_OR_RETURN(const SpectraArrays arrays, frame->Arrays(spectra));
-    SPEXD_ASSIGN_OR_RETURN(maxima, FindMaxima(arrays, stack, rows, seconds));
+    Batch batch;
+    batch.args.stack = grids.front()->stack();
+    batch.args.stack.wide = static_cast<int>(redshifts.wide);
+    for (size_t a = 0; a < arms.size(); ++a) {
+      SPEXD_ASSIGN_OR_RETURN(batch.args.arm[batch.args.arms++], grids[a]->On(&device_));
+      SPEXD_ASSIGN_OR_RETURN(batch.spectra.emplace_back(), arms[a].frame->Arrays(*arms[a].spectra));
+    }
+    const int64_t max_rows = std::max<int64_t>(1, kTraceBytes / row_bytes);
+    for (size_t t = 0; t < targets.size(); ++t) {
+      batch.fibres.insert(batch.fibres.end(), targets[t].begin(), targets[t].end());
+      batch.first_rows.push_back(static_cast<int32_t>(batch.fibres.size()));
+      const bool full = static_cast<int64_t>(batch.fibres.size()) >= max_rows;
+      if (!full && t + 1 < targets.size()) continue;
+      if (options.stop.stop_requested()) return absl::CancelledError("lines: cancelled");
+      SPEXD_RETURN_IF_ERROR(FindMaxima(batch, &maxima, seconds));
+      batch.fibres.clear();
+      batch.first_rows = {0};
+    }
   }
-  for (const LineMaxima& of_row : maxima) redshifts.push_back(RedshiftOf(grid->plan(), MaximaOf(of_row)));
-  return redshifts;
+  std::vector<LineRedshift> found;
+  for (const LineMaxima& of_target : maxima) found.push_back(RedshiftOf(redshifts, MaximaOf(of_target)));
+  return found;
 }
 
 }  // namespace spexd::cuda

@@ -12,7 +12,6 @@
 #include "cuda/analysis/analysis_device.h"
 #include "cuda/analysis/frame_on_device.h"
 #include "cuda/analysis/lines/line_grid.h"
-#include "cuda/analysis/spectra_arrays.h"
 
 namespace spexd::cuda {
 
@@ -25,10 +24,11 @@ class LineFinder {
   // Whether a block's shared memory holds a spectrum of so many bins.
   bool Fits(int64_t bins) const;
 
-  // Does what FindLineRedshifts of core/analysis does; `seconds`: that the device took. REQUIRES: Fits.
-  absl::StatusOr<std::vector<LineRedshift>> Find(const UsableSpectra& spectra, FrameOnDevice* frame,
-                                                 const std::vector<int>& rows, const LineOptions& options,
-                                                 double* seconds);
+  // Does what FindLineRedshifts of core/analysis does; `seconds`: that the device took. REQUIRES: at most
+  // kMaxLineArms arms, each of bins that fit; the device is current.
+  absl::StatusOr<std::vector<LineRedshift>> Find(const std::vector<ArmOnDevice>& arms,
+                                                 const std::vector<std::vector<int>>& targets,
+                                                 const LineOptions& options, double* seconds);
 
   // The tables of a grid, made by processors unless they are there: by the first who asks for them, while
   // others of this grid wait and those of other grids do not. Errors as PlanStack's. Nobody needs the device
@@ -37,10 +37,10 @@ class LineFinder {
                                                    const LineOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // REQUIRES: the device is current, its mutex held.
-  absl::StatusOr<std::vector<LineMaxima>> FindMaxima(const SpectraArrays& spectra,
-                                                     const LineStackArrays& stack,
-                                                     const std::vector<int>& rows, double* seconds);
+  // Arms as kernels take them, with the spectra that they see.
+  struct Batch;
+  // Appends the maxima of the batch's targets. REQUIRES: the device is current, its mutex held.
+  absl::Status FindMaxima(const Batch& batch, std::vector<LineMaxima>* maxima, double* seconds);
 
   AnalysisDevice& device_;
   Mutex mutex_;

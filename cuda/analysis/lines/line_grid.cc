@@ -17,12 +17,13 @@ absl::Status LineGrid::Plan() {
   if (planned_) return absl::OkStatus();
   SPEXD_ASSIGN_OR_RETURN(plan_, PlanStack(wave_, options_));
   tables_.emplace(plan_);
+  stack_ = tables_->stack();
   planned_ = true;
   return absl::OkStatus();
 }
 
-absl::StatusOr<LineStackArrays> LineGrid::On(AnalysisDevice* device) {
-  if (!tables_.has_value()) return stack_;
+absl::StatusOr<LineArm> LineGrid::On(AnalysisDevice* device) {
+  if (!tables_.has_value()) return arm_;
   const auto lay_out = [&](std::byte* block, float** profiles, LinePosition** positions) {
     Carver carver(block);
     *profiles = carver.Take<float>(static_cast<int64_t>(tables_->profiles.size()));
@@ -38,9 +39,9 @@ absl::StatusOr<LineStackArrays> LineGrid::On(AnalysisDevice* device) {
       {CopyUp(tables_->profiles, profiles, stream), CopyUp(tables_->positions, positions, stream)});
   error = FirstError({error, cudaStreamSynchronize(stream)});
   SPEXD_CUDA_RETURN_IF_ERROR(error, device->name, "tables of lines");
-  stack_ = tables_->At(profiles, positions);
+  arm_ = tables_->At(profiles, positions);
   tables_.reset();
-  return stack_;
+  return arm_;
 }
 
 }  // namespace spexd::cuda

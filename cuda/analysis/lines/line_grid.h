@@ -27,9 +27,11 @@ class LineGrid {
   absl::Status Plan() ABSL_LOCKS_EXCLUDED(mutex_);
   const StackPlan& plan() const { return plan_; }  // REQUIRES: Plan was OK
 
-  // The tables on the device, copied there at the first call. REQUIRES: Plan was OK, the device is current,
-  // its mutex held.
-  absl::StatusOr<LineStackArrays> On(AnalysisDevice* device);
+  const LineStack& stack() const { return stack_; }  // REQUIRES: Plan was OK
+
+  // The arm with its tables on the device, copied there at the first call. REQUIRES: Plan was OK, the device
+  // is current, its mutex held.
+  absl::StatusOr<LineArm> On(AnalysisDevice* device);
 
  private:
   const std::vector<double> wave_;
@@ -38,7 +40,8 @@ class LineGrid {
   bool planned_ ABSL_GUARDED_BY(mutex_) = false;
   StackPlan plan_;                    // does not change any more once it is there
   std::optional<LineTables> tables_;  // until they are on the device
-  LineStackArrays stack_;             // in `block_`
+  LineStack stack_;                   // likewise
+  LineArm arm_;                       // its tables are in `block_`
   DeviceMemory::Block block_;
 };
 

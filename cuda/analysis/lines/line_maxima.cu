@@ -1,4 +1,5 @@
-// Lines: the stack of a row's traces at each redshift, and its maxima. A block to a row.
+// Lines: the stack of a target's traces, of all its arms and exposures, at each redshift, and its maxima. A
+// block to a target.
 //
 // Floor for a frame: traces read, 19 MB: 4 us; 0.6 GFLOP: 10 us. Each redshift gathers from nine lines, whose
 // traces stay in the first cache: 40 us.
@@ -12,28 +13,48 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 512;
+constexpr float kInfinity = __builtin_huge_valf();
 
 struct Gain {
   float dchi2;
   uint32_t seen, significant;  // groups, as in StackMaxima
 };
 
-__device__ Gain GainAt(const LinesArgs& args, const LineTrace* traces, const float* typical, int z) {
+// A target's rows.
+struct Rows {
+  int first, end;
+};
+
+// Signals and informations of all arms and exposures add before the gain follows from them. A group counts
+// where it has more information than the least typical one of those that see a line of it.
+__device__ Gain GainAt(const StackArgs& args, Rows rows, int z) {
   Gain gain = {0, 0, 0};
   for (int g = 0; g < args.stack.groups; ++g) {
-    const StackedGroup& group = args.stack.group[g];
-    const LineTrace* const trace = traces + static_cast<int64_t>(group.filter) * args.bins;
-    float signal = 0, information = 0;
-    for (int k = 0; k < group.lines; ++k) {
-      const StackedLine& line = group.line[k];
-      if (z < line.first || z >= line.end) continue;
-      const LinePosition at = line.at[z - line.first];
-      const LineTrace low = trace[at.bin], high = trace[at.bin + 1];
-      signal += line.ratio * ((1 - at.part) * low.signal + at.part * high.signal);
-      information += line.ratio * line.ratio * ((1 - at.part) * low.information + at.part * high.information);
+    float signal = 0, information = 0, least = kInfinity;
+    for (int a = 0; a < args.arms; ++a) {
+      const LineArm& arm = args.arm[a];
+      const StackedGroup& group = arm.group[g];
+      for (int row = rows.first; row < rows.end; ++row) {
+        const int64_t at_row = static_cast<int64_t>(row) * kLineFilters + group.filter;
+        const LineTrace* const trace = arm.traces + at_row * arm.bins;
+        bool seen = false;
+        for (int k = 0; k < group.lines; ++k) {
+          const StackedLine& line = group.line[k];
+          if (z < line.first || z >= line.end) continue;
+          seen = true;
+          const LinePosition at = line.at[z - line.first];
+          const LineTrace low = trace[at.bin], high = trace[at.bin + 1];
+          signal += line.ratio * ((1 - at.part) * low.signal + at.part * high.signal);
+          information +=
+              line.ratio * line.ratio * ((1 - at.part) * low.information + at.part * high.information);
+        }
+        if (!seen) continue;
+        const float typical = args.typical[static_cast<int64_t>(a) * args.rows * kLineFilters + at_row];
+        const float own = static_cast<float>(kMinInformation) * typical * group.max_ratio2;
+        if (own > 0) least = min(least, own);  // without information in most bins it has no say
+      }
     }
-    const float least = static_cast<float>(kMinInformation) * typical[group.filter] * group.max_ratio2;
-    if (!(information > least)) continue;
+    if (!(information > (least < kInfinity ? least : 0))) continue;
     gain.seen |= 1u << g;
     if (!(signal > 0)) continue;  // no line has negative flux
     const float own = signal * signal / information;
@@ -44,16 +65,24 @@ __device__ Gain GainAt(const LinesArgs& args, const LineTrace* traces, const flo
 }
 
 // The largest gain of a single line at a bin that no line of the redshift explains, of this thread's bins.
-__device__ float MostUnexplained(const LinesArgs& args, const LineTrace* trace, float typical, int redshift) {
-  const LineStackArrays& stack = args.stack;
-  const float least = static_cast<float>(kMinInformation) * typical;
-  const double growth = exp(redshift * stack.step);
+__device__ float MostUnexplained(const StackArgs& args, Rows rows, int redshift) {
+  const double growth = exp(redshift * args.stack.step);
   float most = 0;
-  for (int j = kEdgeBins + static_cast<int>(threadIdx.x); j < args.bins - kEdgeBins; j += kThreads) {
-    const float signal = trace[j].signal, information = trace[j].information;
-    if (!(information > least) || !(signal * signal > most * information) || !(signal > 0)) continue;
-    if (IsExplained(stack.first_wave + j * stack.bin, growth, stack.known_line, stack.known)) continue;
-    most = signal * signal / information;
+  for (int a = 0; a < args.arms; ++a) {
+    const LineArm& arm = args.arm[a];
+    for (int row = rows.first; row < rows.end; ++row) {
+      const int64_t at_row = static_cast<int64_t>(row) * kLineFilters;
+      const LineTrace* const trace = arm.traces + at_row * arm.bins;
+      const float least = static_cast<float>(kMinInformation) *
+                          args.typical[static_cast<int64_t>(a) * args.rows * kLineFilters + at_row];
+      for (int j = kEdgeBins + static_cast<int>(threadIdx.x); j < arm.bins - kEdgeBins; j += kThreads) {
+        const float signal = trace[j].signal, information = trace[j].information;
+        if (!(information > least) || !(signal * signal > most * information) || !(signal > 0)) continue;
+        if (IsExplained(arm.first_wave + j * arm.bin, growth, args.stack.known_line, args.stack.known))
+          continue;
+        most = signal * signal / information;
+      }
+    }
   }
   return most;
 }
@@ -78,21 +107,29 @@ __device__ uint64_t BlockMost(uint64_t key, uint64_t* scratch) {
   return key;
 }
 
-__global__ void __launch_bounds__(kThreads) FindMaxima(LinesArgs args) {
+// A block to a row of an arm.
+__global__ void __launch_bounds__(kThreads) TypicalInformation(StackArgs args) {
   __shared__ int scratch[2 * kMaxWarps];
-  __shared__ uint64_t keys[3][kThreads / kWarp];
-  const int row = blockIdx.x, redshifts = args.stack.redshifts;
-  const LineTrace* const traces = args.traces + static_cast<int64_t>(row) * kLineFilters * args.bins;
-  float typical[kLineFilters];
+  const LineArm& arm = args.arm[blockIdx.y];
+  const int size = arm.bins - 2 * kEdgeBins;
   for (int f = 0; f < kLineFilters; ++f) {
-    const LineTrace* const inner = traces + static_cast<int64_t>(f) * args.bins + kEdgeBins;
-    const int size = args.bins - 2 * kEdgeBins;
-    typical[f] = BlockMedian([&](int k) { return KeyOfFloat(inner[k].information); }, size, size, scratch);
+    const int64_t at = static_cast<int64_t>(blockIdx.x) * kLineFilters + f;
+    const LineTrace* const inner = arm.traces + at * arm.bins + kEdgeBins;
+    const float median =
+        BlockMedian([&](int k) { return KeyOfFloat(inner[k].information); }, size, size, scratch);
+    if (threadIdx.x == 0)
+      args.typical[static_cast<int64_t>(blockIdx.y) * args.rows * kLineFilters + at] = median;
   }
-  float* const dchi2 = args.dchi2 + static_cast<int64_t>(row) * redshifts;
+}
+
+__global__ void __launch_bounds__(kThreads) FindMaxima(StackArgs args) {
+  __shared__ uint64_t keys[3][kThreads / kWarp];
+  const int target = blockIdx.x, redshifts = args.stack.redshifts;
+  const Rows rows = {args.first_row[target], args.first_row[target + 1]};
+  float* const dchi2 = args.dchi2 + static_cast<int64_t>(target) * redshifts;
   uint64_t own = 0;
   for (int z = threadIdx.x; z < redshifts; z += kThreads) {
-    dchi2[z] = GainAt(args, traces, typical, z).dchi2;
+    dchi2[z] = GainAt(args, rows, z).dchi2;
     const uint64_t key = KeyOf(dchi2[z], z);
     own = key > own ? key : own;
   }
@@ -105,13 +142,12 @@ __global__ void __launch_bounds__(kThreads) FindMaxima(LinesArgs args) {
     own = key > own ? key : own;
   }
   const uint64_t second = BlockMost(own, keys[1]);
-  const uint64_t unexplained =
-      BlockMost(KeyOf(MostUnexplained(args, traces, typical[0], at), 0), keys[2]);
+  const uint64_t unexplained = BlockMost(KeyOf(MostUnexplained(args, rows, at), 0), keys[2]);
   if (threadIdx.x != 0) return;
   LineMaxima maxima = {};
   maxima.best = at;
   maxima.dchi2 = Dchi2Of(best);
-  const Gain gain = GainAt(args, traces, typical, at);
+  const Gain gain = GainAt(args, rows, at);
   maxima.seen = gain.seen;
   maxima.significant = gain.significant;
   maxima.before = at > 0 ? dchi2[at - 1] : 0;
@@ -121,13 +157,16 @@ __global__ void __launch_bounds__(kThreads) FindMaxima(LinesArgs args) {
   maxima.unexplained = Dchi2Of(unexplained);
   maxima.second = second == 0 ? -1 : RedshiftOf(second);
   maxima.second_dchi2 = Dchi2Of(second);
-  args.maxima[row] = maxima;
+  args.maxima[target] = maxima;
 }
 
 }  // namespace
 
-cudaError_t StackLines(const LinesArgs& args, cudaStream_t stream) {
-  return Launch(FindMaxima, dim3(args.rows), kThreads, 0, stream, args);
+cudaError_t StackLines(const StackArgs& args, cudaStream_t stream) {
+  const cudaError_t error =
+      Launch(TypicalInformation, dim3(args.rows, args.arms), kThreads, 0, stream, args);
+  if (error != cudaSuccess) return error;
+  return Launch(FindMaxima, dim3(args.targets), kThreads, 0, stream, args);
 }
 
 }  // namespace spexd::cuda

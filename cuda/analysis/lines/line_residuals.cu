@@ -46,8 +46,8 @@ class RunningSums {
   double own_ = 0;
 };
 
-__global__ void __launch_bounds__(kThreads) LineResiduals(LinesArgs args) {
-  const int row = blockIdx.x, bins = args.bins;
+__global__ void __launch_bounds__(kThreads) LineResiduals(LineSpectra args) {
+  const int row = blockIdx.x, bins = args.arm.bins;
   const int64_t from = static_cast<int64_t>(args.fibre[row]) * bins;
   double *const sums = DynamicShared(), *const weights = sums + bins + 1,
                 *const continuum = weights + bins + 1, *const starts = continuum + bins;
@@ -100,8 +100,8 @@ cudaError_t ConfigureLines(int bins) {
   return AllowShared(LineResiduals, static_cast<int>(LineResidualBytes(bins)));
 }
 
-cudaError_t FindLineResiduals(const LinesArgs &args, cudaStream_t stream) {
-  return Launch(LineResiduals, dim3(args.rows), kThreads, LineResidualBytes(args.bins), stream, args);
+cudaError_t FindLineResiduals(const LineSpectra &args, cudaStream_t stream) {
+  return Launch(LineResiduals, dim3(args.rows), kThreads, LineResidualBytes(args.arm.bins), stream, args);
 }
 
 }  // namespace spexd::cuda

@@ -12,12 +12,13 @@ LineTables::LineTables(const StackPlan& plan) {
   stack_.near = static_cast<int>(plan.near);
   stack_.wide = static_cast<int>(plan.wide);
   stack_.step = plan.step;
-  stack_.first_wave = plan.first_wave;
-  stack_.bin = plan.bin;
+  arm_.bins = static_cast<int>(plan.profiles[0].shape(1));
+  arm_.first_wave = plan.first_wave;
+  arm_.bin = plan.bin;
   for (const KnownLine& line : plan.known) stack_.known_line[stack_.known++] = line;
   for (size_t g = 0; g < plan.delays.size(); ++g) {
     const LineGroup& from = EmissionLines()[g];
-    StackedGroup& group = stack_.group[stack_.groups++];
+    StackedGroup& group = arm_.group[stack_.groups++];
     group.filter = from.doublet ? 1 : 0;
     for (size_t k = 0; k < from.lines.size(); ++k) {
       const LineDelays& delays = plan.delays[g][k];
@@ -32,15 +33,15 @@ LineTables::LineTables(const StackPlan& plan) {
   }
 }
 
-LineStackArrays LineTables::At(const float* profiles_at, const LinePosition* positions_at) const {
-  LineStackArrays stack = stack_;
-  stack.profiles = profiles_at;
+LineArm LineTables::At(const float* profiles_at, const LinePosition* positions_at) const {
+  LineArm arm = arm_;
+  arm.profiles = profiles_at;
   size_t next = 0;
-  for (int g = 0; g < stack.groups; ++g) {
-    StackedGroup& group = stack.group[g];
+  for (int g = 0; g < stack_.groups; ++g) {
+    StackedGroup& group = arm.group[g];
     for (int k = 0; k < group.lines; ++k) group.line[k].at = positions_at + first_positions_[next++];
   }
-  return stack;
+  return arm;
 }
 
 StackMaxima MaximaOf(const LineMaxima& maxima) {

@@ -14,11 +14,13 @@ struct LineTables {
   std::vector<LinePosition> positions;  // of all lines, one after the other
 
   explicit LineTables(const StackPlan& plan);
-  // The stack with the tables at these addresses.
-  LineStackArrays At(const float* profiles, const LinePosition* positions) const;
+  const LineStack& stack() const { return stack_; }
+  // The arm with the tables at these addresses, and without traces.
+  LineArm At(const float* profiles, const LinePosition* positions) const;
 
  private:
-  LineStackArrays stack_;
+  LineStack stack_;
+  LineArm arm_;
   std::vector<int64_t> first_positions_;  // [line], in the order of groups
 };
 

@@ -1,5 +1,5 @@
-// Redshifts of emission lines on a device: core/analysis/lines for all rows at once, float32 with sums of the
-// continuum in float64. Every sum has a fixed order.
+// Redshifts of emission lines on a device: core/analysis/lines for all targets at once, float32 with sums of
+// the continuum in float64. Every sum has a fixed order.
 #ifndef SPEXD_CUDA_ANALYSIS_LINES_LINES_H_
 #define SPEXD_CUDA_ANALYSIS_LINES_LINES_H_
 
@@ -27,22 +27,30 @@ struct StackedGroup {
   StackedLine line[2];
   float max_ratio2 = 0;  // the largest ratio's square
 };
-inline constexpr int kLineFilters = 2, kMaxLineGroups = 8, kMaxKnownLines = 40;
-struct LineStackArrays {
+inline constexpr int kLineFilters = 2, kMaxLineGroups = 8, kMaxKnownLines = 40, kMaxLineArms = 8;
+// The redshifts that are tried, and the lines that explain a peak: of all arms.
+struct LineStack {
   int redshifts = 0, near = 0, groups = 0;
-  StackedGroup group[kMaxLineGroups];
-  int wide = 1;  // as StackPlan's, like the next three
-  double step = 0, first_wave = 0, bin = 0;
+  int wide = 1;  // as RedshiftGrid's, like the next
+  double step = 0;
   int known = 0;
   KnownLine known_line[kMaxKnownLines];
-  const float* profiles = nullptr;  // [filter, offset + kProfileHalf, bin]
 };
 
 // N and D of a line at a bin.
 struct LineTrace {
   float signal, information;
 };
-// The maxima of a row's stack; see StackMaxima.
+// An arm: where it sees the lines, and what its spectra tell of them.
+struct LineArm {
+  int bins = 0;
+  double first_wave = 0, bin = 0;  // as StackPlan's
+  StackedGroup group[kMaxLineGroups];
+  const float* profiles = nullptr;  // [filter, offset + kProfileHalf, bin]
+  LineTrace* traces = nullptr;      // [row, filter, bin]: FilterLines makes them
+};
+
+// The maxima of a target's stack; see StackMaxima.
 struct LineMaxima {
   int32_t best, second;  // second: -1 if there is none
   uint32_t seen, significant;
@@ -50,18 +58,26 @@ struct LineMaxima {
   float wide_before, wide_after, unexplained;
 };
 
-struct LinesArgs {
-  int rows = 0, bins = 0;
+// The spectra of an arm.
+struct LineSpectra {
+  int rows = 0;
   const int32_t* fibre = nullptr;  // [row]: of the spectra
   // [fibre, bin], flat-fielded, without the sky, finite; ivar is 0 where there are no data.
   const float *flux = nullptr, *ivar = nullptr;
   const float* resolution = nullptr;  // [fibre, diagonal, bin]
-  LineStackArrays stack;
-  // Workspace.
-  float* weighted = nullptr;     // [row, bin]: ivar (flux - continuum)
-  LineTrace* traces = nullptr;   // [row, filter, bin]
-  float* dchi2 = nullptr;        // [row, redshift]
-  LineMaxima* maxima = nullptr;  // [row]: the result
+  float* weighted = nullptr;          // [row, bin]: ivar (flux - continuum); workspace
+  LineArm arm;
+};
+
+// The stacks of targets, each from its rows in all arms.
+struct StackArgs {
+  int targets = 0, rows = 0, arms = 0;
+  const int32_t* first_row = nullptr;  // [target + 1]: its rows follow each other
+  LineStack stack;
+  LineArm arm[kMaxLineArms];
+  float* typical = nullptr;      // [arm, row, filter]: medians of the information; workspace, like the next
+  float* dchi2 = nullptr;        // [target, redshift]
+  LineMaxima* maxima = nullptr;  // [target]: the result
 };
 
 // Bytes of shared memory that FindLineResiduals takes.
@@ -70,10 +86,11 @@ int64_t LineResidualBytes(int bins);
 // Allows the kernels the shared memory that `bins` need. Once for each device and number of bins.
 cudaError_t ConfigureLines(int bins);
 
-// The steps, in this order: residuals above the continuum, traces of both filters, maxima of the stack.
-cudaError_t FindLineResiduals(const LinesArgs& args, cudaStream_t stream);
-cudaError_t FilterLines(const LinesArgs& args, cudaStream_t stream);
-cudaError_t StackLines(const LinesArgs& args, cudaStream_t stream);
+// The steps, in this order: of each arm residuals above the continuum and traces of both filters; then maxima
+// of the stacks.
+cudaError_t FindLineResiduals(const LineSpectra& args, cudaStream_t stream);
+cudaError_t FilterLines(const LineSpectra& args, cudaStream_t stream);
+cudaError_t StackLines(const StackArgs& args, cudaStream_t stream);
 
 }  // namespace spexd::cuda
 

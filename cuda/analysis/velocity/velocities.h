@@ -14,12 +14,6 @@
 
 namespace spexd::cuda {
 
-// The spectra of an arm on the host and on the device.
-struct ArmOnDevice {
-  const UsableSpectra* spectra;
-  FrameOnDevice* frame;
-};
-
 // Libraries stay prepared on the device as long as their owner keeps them (TemplateLibrary::prepared).
 // Thread-safe.
 class Velocities {

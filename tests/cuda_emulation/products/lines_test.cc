@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <random>
 #include <vector>
 
@@ -26,41 +27,73 @@ std::vector<float> Floats(const Array<double, 2>& values) {
   return std::vector<float>(values.flat().begin(), values.flat().end());
 }
 
-std::vector<LineRedshift> FindOnEmulator(const UsableSpectra& spectra, const std::vector<int>& rows,
+using Targets = std::vector<std::vector<int>>;
+
+// What a device has of an arm.
+struct EmulatedArm {
+  EmulatedArm(const UsableSpectra& spectra, const StackPlan& plan, size_t rows)
+      : tables(plan),
+        flux(Floats(spectra.flux)),
+        ivar(Floats(spectra.ivar)),
+        weighted(rows * spectra.wave.size(), NAN),
+        traces(rows * kLineFilters * spectra.wave.size(), {NAN, NAN}) {}
+
+  LineTables tables;
+  std::vector<float> flux, ivar, weighted;
+  std::vector<LineTrace> traces;
+};
+
+std::vector<LineRedshift> FindOnEmulator(const std::vector<UsableSpectra>& arms, const Targets& targets,
                                          const LineOptions& options) {
-  const StackPlan plan = PlanStack(spectra.wave, options).value();
-  const LineTables tables(plan);
-  const std::vector<float> flux = Floats(spectra.flux), ivar = Floats(spectra.ivar);
-  const size_t count = rows.size(), bins = spectra.wave.size();
-  std::vector<float> weighted(count * bins, NAN), dchi2(count * plan.redshifts, NAN);
-  std::vector<LineTrace> traces(count * kLineFilters * bins, {NAN, NAN});
-  std::vector<LineMaxima> maxima(count);
-  LinesArgs args;
-  args.rows = static_cast<int>(count);
-  args.bins = static_cast<int>(bins);
-  args.fibre = rows.data();
-  args.flux = flux.data();
-  args.ivar = ivar.data();
-  args.resolution = spectra.resolution->data();
-  args.stack = tables.At(tables.profiles.data(), tables.positions.data());
-  args.weighted = weighted.data();
-  args.traces = traces.data();
+  RedshiftGrid grid;
+  std::vector<int32_t> rows, first_row = {0};
+  for (const std::vector<int>& target : targets) {
+    rows.insert(rows.end(), target.begin(), target.end());
+    first_row.push_back(static_cast<int32_t>(rows.size()));
+  }
+  StackArgs args;
+  args.targets = static_cast<int>(targets.size());
+  args.rows = static_cast<int>(rows.size());
+  args.first_row = first_row.data();
+  std::deque<EmulatedArm> on_device;
+  for (const UsableSpectra& spectra : arms) {
+    const StackPlan plan = PlanStack(spectra.wave, options).value();
+    AddArm(plan, &grid);
+    EmulatedArm& from = on_device.emplace_back(spectra, plan, rows.size());
+    args.stack = from.tables.stack();
+    LineArm& arm = args.arm[args.arms++];
+    arm = from.tables.At(from.tables.profiles.data(), from.tables.positions.data());
+    arm.traces = from.traces.data();
+    const LineSpectra there = {args.rows,
+                               rows.data(),
+                               from.flux.data(),
+                               from.ivar.data(),
+                               spectra.resolution->data(),
+                               from.weighted.data(),
+                               arm};
+    EXPECT_EQ(ConfigureLines(arm.bins), cudaSuccess);
+    EXPECT_EQ(FindLineResiduals(there, nullptr), cudaSuccess);
+    EXPECT_EQ(FilterLines(there, nullptr), cudaSuccess);
+  }
+  args.stack.wide = static_cast<int>(grid.wide);
+  std::vector<float> typical(arms.size() * rows.size() * kLineFilters, NAN),
+      dchi2(targets.size() * static_cast<size_t>(grid.redshifts), NAN);
+  std::vector<LineMaxima> maxima(targets.size());
+  args.typical = typical.data();
   args.dchi2 = dchi2.data();
   args.maxima = maxima.data();
-  EXPECT_EQ(ConfigureLines(args.bins), cudaSuccess);
-  EXPECT_EQ(FindLineResiduals(args, nullptr), cudaSuccess);
-  EXPECT_EQ(FilterLines(args, nullptr), cudaSuccess);
   EXPECT_EQ(StackLines(args, nullptr), cudaSuccess);
   std::vector<LineRedshift> found;
-  for (const LineMaxima& of_row : maxima) found.push_back(RedshiftOf(plan, MaximaOf(of_row)));
+  for (const LineMaxima& of_target : maxima) found.push_back(RedshiftOf(grid, MaximaOf(of_target)));
   return found;
 }
 
-void ExpectSameLines(const UsableSpectra& spectra, const std::vector<int>& rows, const LineOptions& options) {
-  const std::vector<LineRedshift> expected = FindLineRedshifts(spectra, rows, options).value(),
-                                  found = FindOnEmulator(spectra, rows, options);
-  for (size_t k = 0; k < rows.size(); ++k) {
-    SCOPED_TRACE(rows[k]);
+void ExpectSameLines(const std::vector<UsableSpectra>& arms, const Targets& targets,
+                     const LineOptions& options) {
+  const std::vector<LineRedshift> expected = FindLineRedshifts(arms, targets, options).value(),
+                                  found = FindOnEmulator(arms, targets, options);
+  for (size_t k = 0; k < targets.size(); ++k) {
+    SCOPED_TRACE(k);
     const double limit = 1e-5 * expected[k].dchi2 + 1e-5;
     EXPECT_NEAR(found[k].dchi2, expected[k].dchi2, limit);
     EXPECT_NEAR(found[k].gap, expected[k].gap, limit);
@@ -72,6 +105,11 @@ void ExpectSameLines(const UsableSpectra& spectra, const std::vector<int>& rows,
     EXPECT_NEAR(found[k].z2, expected[k].z2, 1e-6);
     EXPECT_NEAR(found[k].error, expected[k].error, 1e-3 * expected[k].error);
   }
+}
+void ExpectSameLines(const UsableSpectra& spectra, const std::vector<int>& rows, const LineOptions& options) {
+  Targets targets;
+  for (const int row : rows) targets.push_back({row});
+  ExpectSameLines(std::vector<UsableSpectra>{spectra}, targets, options);
 }
 
 // Lines of sigma 60 km/s at a redshift, on a continuum.
@@ -103,6 +141,26 @@ class EmulatedLines : public ::testing::Test {
 
 TEST_F(EmulatedLines, AreThoseOfTheProcessor) {
   ExpectSameLines(MakeUsable(frame_).value(), {0, 1, 2, 3, 4, 5, 6, 7}, {});
+}
+
+TEST_F(EmulatedLines, OfArmsAndExposuresTogetherAreThoseOfTheProcessor) {
+  const UsableSpectra whole = MakeUsable(frame_).value();
+  const int64_t bins = whole.bins();
+  const std::vector<UsableSpectra> arms = {BinsOf(whole, 0, bins / 2 + 20),
+                                           BinsOf(whole, bins / 2 - 20, bins)};
+  ExpectSameLines(arms, {{0}, {1, 2}, {5}, {3, 4, 6}, {7}}, {});
+  ExpectSameLines({whole}, {{0, 1, 2, 3, 4}, {5, 6}}, {.max_redshift = 1.63});
+}
+
+TEST_F(EmulatedLines, ThatAnArmDoesNotSeeAreThoseOfTheProcessor) {
+  for (int j = 0; j < kFrameBins / 2; ++j) {
+    frame_.spectra.mask(2, j) = kMaskNoData;
+    if (j % 40 != 0) frame_.spectra.mask(3, j) = kMaskNoData;
+  }
+  const UsableSpectra whole = MakeUsable(frame_).value();
+  const int64_t bins = whole.bins();
+  const std::vector<UsableSpectra> arms = {BinsOf(whole, 0, bins / 2), BinsOf(whole, bins / 2, bins)};
+  ExpectSameLines(arms, {{2}, {3}, {2, 3}}, {});
 }
 
 TEST_F(EmulatedLines, OfSomeRowsWithOtherOptionsAreThoseOfTheProcessor) {
