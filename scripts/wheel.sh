@@ -30,8 +30,7 @@ PATH=$env/bin:$PATH
 rm -rf "$work"/{raw,stubs,repaired,tree}
 pip --disable-pip-version-check --quiet wheel --no-build-isolation --no-deps --wheel-dir "$work/raw" \
   --config-settings=build-dir="$work/build" --config-settings=cmake.define.SPEXD_CUDA="${SPEXD_CUDA:-AUTO}" \
-  --config-settings=cmake.define.CMAKE_CXX_FLAGS="-ffile-prefix-map=$PWD/=" \
-  --config-settings=cmake.define.CMAKE_CUDA_FLAGS="-Xcompiler=-ffile-prefix-map=$PWD/=" ./python
+  --config-settings=cmake.define.CMAKE_CXX_FLAGS="-ffile-prefix-map=$PWD/=" ./python
 
 scripts/wheel/stubs.sh "$work/stubs" "$work/build/bin/spexd"
 LD_LIBRARY_PATH=$work/stubs auditwheel repair --plat "$platform" --wheel-dir "$work/repaired" "$work"/raw/spexd-*.whl

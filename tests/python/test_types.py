@@ -18,7 +18,7 @@ def test_the_packages_own_modules_are_clean_under_mypy_strict(tmp_path):
     package = pathlib.Path(spexd.__file__).parent
     paths = [path.relative_to(package.parent) for path in package.rglob("*.py")]
     own = [path for path in paths if path.parts[1] != "v1"]  # the contract's messages are generated
-    names = ["_spexd_programs", *(".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in own)]
+    names = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in own]
     assert {"spexd", "spexd.engine", "spexd.client", "spexd.desispec", "spexd.dask"} <= set(names)
     modules = [argument for name in sorted(names) for argument in ("-m", name)]
     settings = ["--config-file", SOURCES / "pyproject.toml", "--cache-dir", tmp_path / "cache"]
