@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Installs the wheels of scripts/wheel.sh in bare roots, which have Python and nothing else, by the commands of the documents; uses what was
+# installed; uninstalls it. Prints times and sizes, which docs/install.md repeats. Needs root, mmdebstrap, the machine's package sources
+# and PyPI; some minutes a root.
+#
+#   tests/install/wheels.sh WHEELS [SUITE...]    WHEELS: the folder of the wheels; SUITE: releases of Debian, else bookworm and trixie
+#
+#   SPEXD_WALK_FIBRES=500    fibres of simulated frames, in place of 50
+#
+# Exit codes: 0 all is well, 1 a command or a check failed, 77 skipped, with the reason.
+set -euo pipefail
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
+wheels=$(realpath -m "${1:?usage: wheels.sh WHEELS [SUITE...]}")
+shift
+[ $# -gt 0 ] || set -- bookworm trixie
+compgen -G "$wheels/spexd-*.whl" >/dev/null || { echo "skipped: there is no wheel in $wheels; scripts/wheel.sh makes it"; exit 77; }
+. "$here/fresh_root.sh"
+
+work=$(mktemp -d)
+root=
+trap '[ -z "$root" ] || close_root "$root"; rm -rf --one-file-system "$work"' EXIT
+fibres=${SPEXD_WALK_FIBRES:-50}
+home=/home/newcomer
+env=(HOME=$home USER=newcomer LC_ALL=C.UTF-8 PIP_PROGRESS_BAR=off "${root_env[@]}")
+system_path=/usr/local/bin:/usr/bin:/bin
+
+# Commands of the newcomer, in a terminal without the virtual environment and in one with it.
+bare() { chroot --userspec=1000:1000 "$root" env -i -C "$home/work" "${env[@]}" "PATH=$system_path" "$@"; }
+run() { bare env "PATH=$home/spexd-env/bin:$system_path" "$@"; }
+fail() { echo "FAIL: $suite: $*" >&2; exit 1; }
+
+# Those of the documents; the last ones find the environment that the first ones made.
+walk() {
+  python3 "$here/walk_commands.py" "$1" "$fibres" >"$root$home/walk.sh"
+  "$2" bash "$home/walk.sh" 2>&1 || fail "walk $1"
+}
+
+# refused TEXT COMMAND...: the command ends with exit code 2 and says so.
+refused() {
+  local text=$1 code=0 said
+  shift
+  said=$(run "$@" 2>&1) || code=$?
+  [ "$code" = 2 ] || fail "exit code $code, not 2: $*: $said"
+  [[ $said == *"$text"* ]] || fail "does not say '$text': $*: $said"
+}
+
+megabytes() { (cd "$root$packages" && du -cm --apparent-size "$@" | tail -1 | cut -f1); }
+
+# The shortest of five times, in seconds.
+seconds() {
+  local TIMEFORMAT=%R k
+  for k in 1 2 3 4 5; do { time run "$@" >/dev/null; } 2>&1; done | sort -n | head -1
+}
+
+libraries_are_found() {
+  local missing
+  missing=$(run find "$packages" \( -path '*/spexd/*' -o -path '*/spexd.libs/*' \) -type f \( -name '*.so*' -o -path '*/bin/*' \) -exec ldd {} + |
+    grep 'not found' || true)
+  [ -z "$missing" ] || fail "libraries are missing: $missing"
+}
+
+licences_are_there() {
+  local library licences=("$root$packages"/spexd-*.dist-info/licenses)
+  [ -d "${licences[0]}" ] || fail "the wheel has no licences: there is no ${licences[0]#"$root"}"
+  # auditwheel puts a hash into each name: libfoo-0123abcd.so.1 is libfoo.so.1.
+  for library in "$root$packages"/spexd.libs/*; do
+    library=$(sed -E 's/-[0-9a-f]{8}\././' <<<"${library##*/}")
+    grep -rqF "${library%%.so*}" "${licences[0]}" || fail "the licences do not name ${library}"
+  done
+}
+
+try_root() {
+  local cuda=
+  root=$work/$suite
+  echo "===== $suite: a bare root"
+  fresh_root "$root" "$suite" python3 python3-venv
+  open_root "$root"
+  echo "newcomer:x:1000:1000::$home:/bin/bash" >>"$root/etc/passwd"
+  mkdir -p "$root$home/work" "$root/srv/frames"
+  cp -r "$wheels" "$root$home/wheels"
+  cp "$here/use_wheel.sh" "$root$home/"
+  chown -R 1000:1000 "$root$home" "$root/srv/frames"
+  ! bare sh -c 'command -v cc gcc c++ spex' || fail "the root is not bare"
+  bare python3 --version
+
+  walk wheels bare
+  packages=$(run python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  [ -n "$(run find "$packages/spexd/_tree/bin" -name spex)" ] || fail "there is no spex in $packages"
+  libraries_are_found
+  licences_are_there
+  run bash "$home/use_wheel.sh" "$home/work" || fail "use_wheel.sh"
+
+  frame=(-i /srv/frames/preproc-r0.fits -p /srv/frames/psf-r0.fits -o x.fits --device cuda)
+  refused "spexd-cuda" spex "${frame[@]}"
+  if compgen -G "$wheels/spexd_cuda-*.whl" >/dev/null; then
+    walk gpu run
+    libraries_are_found
+    refused "driver" spex "${frame[@]}"
+    run python -c 'import spexd; spexd.Engine("cuda")' 2>&1 | grep -q driver || fail "spexd.Engine does not say that the driver is missing"
+    cuda=", of the CUDA engine $(megabytes spexd/_tree/lib) MB"
+  else
+    echo "without spexd-cuda, which is not among the wheels"
+  fi
+
+  echo "$suite: size: wheel $(du -m --apparent-size "$wheels"/spexd-*.whl | cut -f1) MB, installed $(megabytes spexd spexd.libs) MB$cuda"
+  echo "$suite: size: site-packages $(megabytes .) MB, of which NVIDIA's $([ ! -d "$root$packages/nvidia" ] || megabytes nvidia) MB"
+  echo "$suite: time: spex --version $(seconds spex --version) s, the program alone $(seconds "$packages/spexd/_tree/bin/spex" --version) s"
+  echo "$suite: time: import spexd $(seconds python -c 'import spexd') s, numpy $(seconds python -c 'import numpy') s"
+
+  walk uninstall run
+  left=$(run find "$home/spexd-env" -iname '*spex*' -mindepth 1)
+  [ -z "$left" ] || fail "left by the uninstallation: $left"
+  close_root "$root"
+  rm -rf --one-file-system "$root"
+  root=
+}
+
+for suite in "$@"; do try_root; done
+echo "PASS: the wheels install, run and go in $*"
