@@ -33,8 +33,9 @@ WALKS = {
         ("README.md", "Install", {}),
         *PYTHON_PACKAGE,
     ],
-    # A machine with the wheels in ~/wheels, Python and nothing else.
-    "wheels": [("docs/install.md", "Install them", {}), FIRST_USE, *GUIDE, *PYTHON_PACKAGE],
+    # A machine with the wheels in ~/wheels, Python and nothing else; then what can be done there.
+    "install": [("docs/install.md", "Install them", {})],
+    "use": [FIRST_USE, *GUIDE, *PYTHON_PACKAGE],
     "gpu": [("docs/install.md", "Use GPUs", {})],
     "uninstall": [("docs/install.md", "Uninstall", {})],
 }

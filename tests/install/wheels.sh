@@ -28,8 +28,9 @@ system_path=/usr/local/bin:/usr/bin:/bin
 bare() { chroot --userspec=1000:1000 "$root" env -i -C "$home/work" "${env[@]}" "PATH=$system_path" "$@"; }
 run() { bare env "PATH=$home/spexd-env/bin:$system_path" "$@"; }
 fail() { echo "FAIL: $suite: $*" >&2; exit 1; }
+measured() { measurements+=("$suite: $*"); }
 
-# Those of the documents; the last ones find the environment that the first ones made.
+# walk NAME TERMINAL: the commands of the documents.
 walk() {
   python3 "$here/walk_commands.py" "$1" "$fibres" >"$root$home/walk.sh"
   "$2" bash "$home/walk.sh" 2>&1 || fail "walk $1"
@@ -70,7 +71,6 @@ licences_are_there() {
 }
 
 try_root() {
-  local cuda=
   root=$work/$suite
   echo "===== $suite: a bare root"
   fresh_root "$root" "$suite" python3 python3-venv
@@ -83,11 +83,14 @@ try_root() {
   ! bare sh -c 'command -v cc gcc c++ spex' || fail "the root is not bare"
   bare python3 --version
 
-  walk wheels bare
+  walk install bare
   packages=$(run python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   [ -n "$(run find "$packages/spexd/_tree/bin" -name spex)" ] || fail "there is no spex in $packages"
   libraries_are_found
   licences_are_there
+  measured "wheel $(du -m --apparent-size "$wheels"/spexd-*.whl | cut -f1) MB, installed $(megabytes spexd spexd.libs) MB," \
+    "with all packages of the extras $(megabytes .) MB"
+  walk use run
   run bash "$home/use_wheel.sh" "$home/work" || fail "use_wheel.sh"
 
   frame=(-i /srv/frames/preproc-r0.fits -p /srv/frames/psf-r0.fits -o x.fits --device cuda)
@@ -97,23 +100,23 @@ try_root() {
     libraries_are_found
     refused "driver" spex "${frame[@]}"
     run python -c 'import spexd; spexd.Engine("cuda")' 2>&1 | grep -q driver || fail "spexd.Engine does not say that the driver is missing"
-    cuda=", of the CUDA engine $(megabytes spexd/_tree/lib) MB"
+    measured "spexd-cuda $(megabytes spexd/_tree/lib) MB, NVIDIA's packages $(megabytes nvidia) MB"
   else
     echo "without spexd-cuda, which is not among the wheels"
   fi
 
-  echo "$suite: size: wheel $(du -m --apparent-size "$wheels"/spexd-*.whl | cut -f1) MB, installed $(megabytes spexd spexd.libs) MB$cuda"
-  echo "$suite: size: site-packages $(megabytes .) MB, of which NVIDIA's $([ ! -d "$root$packages/nvidia" ] || megabytes nvidia) MB"
-  echo "$suite: time: spex --version $(seconds spex --version) s, the program alone $(seconds "$packages/spexd/_tree/bin/spex" --version) s"
-  echo "$suite: time: import spexd $(seconds python -c 'import spexd') s, numpy $(seconds python -c 'import numpy') s"
+  measured "spex --version $(seconds spex --version) s, the program alone $(seconds "$packages/spexd/_tree/bin/spex" --version) s"
+  measured "import spexd $(seconds python -c 'import spexd') s, numpy $(seconds python -c 'import numpy') s"
 
   walk uninstall run
-  left=$(run find "$home/spexd-env" -iname '*spex*' -mindepth 1)
+  left=$(run find "$home/spexd-env" -mindepth 1 -iname '*spex*')
   [ -z "$left" ] || fail "left by the uninstallation: $left"
   close_root "$root"
   rm -rf --one-file-system "$root"
   root=
 }
 
+measurements=()
 for suite in "$@"; do try_root; done
+printf '%s\n' "${measurements[@]}"
 echo "PASS: the wheels install, run and go in $*"
