@@ -50,3 +50,6 @@ frame = spexd.Engine("cpu").extract("$image", psf="$psf", model=True, psferr=0.0
 frame.to_fits("frame.fits", model="model.fits")
 END
 for file in frame model; do check cmp pipeline/$file.fits $file.fits; done
+
+echo "== OPENBLAS_NUM_THREADS rules the pools of the wheel and of numpy"
+check env OPENBLAS_NUM_THREADS=1 python -c 'import os, spexd; assert len(os.listdir("/proc/self/task")) == 1'
