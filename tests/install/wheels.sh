@@ -21,7 +21,7 @@ root=
 trap '[ -z "$root" ] || close_root "$root"; rm -rf --one-file-system "$work"' EXIT
 fibres=${SPEXD_WALK_FIBRES:-50}
 home=/home/newcomer
-env=(HOME=$home USER=newcomer LC_ALL=C.UTF-8 PIP_PROGRESS_BAR=off "${root_env[@]}")
+env=("HOME=$home" USER=newcomer LC_ALL=C.UTF-8 PIP_PROGRESS_BAR=off "${root_env[@]}")
 system_path=/usr/local/bin:/usr/bin:/bin
 
 # Commands of the newcomer, in a terminal without the virtual environment and in one with it.
@@ -49,8 +49,8 @@ megabytes() { (cd "$root$packages" && du -cm --apparent-size "$@" | tail -1 | cu
 
 # The shortest of five times, in seconds.
 seconds() {
-  local TIMEFORMAT=%R k
-  for k in 1 2 3 4 5; do { time run "$@" >/dev/null; } 2>&1; done | sort -n | head -1
+  local TIMEFORMAT=%R
+  for _ in 1 2 3 4 5; do { time run "$@" >/dev/null; } 2>&1; done | sort -n | head -1
 }
 
 libraries_are_found() {
