@@ -83,7 +83,9 @@ try_root() {
   ! bare sh -c 'command -v cc gcc c++ spex' || fail "the root is not bare"
   bare python3 --version
 
+  began=$SECONDS
   walk install bare
+  measured "environment and installation $((SECONDS - began)) s"
   packages=$(run python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   [ -n "$(run find "$packages/spexd/_tree/bin" -name spex)" ] || fail "there is no spex in $packages"
   libraries_are_found
