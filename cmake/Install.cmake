@@ -12,8 +12,13 @@ include(OptionalComponent)
 set(SPEXD_INSTALL_MODULES ${CMAKE_INSTALL_LIBDIR}/spexd)
 set(SPEXD_INSTALL_DATA ${CMAKE_INSTALL_DATADIR}/spexd)
 
-# The programs find both from their own folder (core/base/install_paths.h.in).
+# Where the Python package's files go: the root of a wheel, or the folder of Debian's Python (cmake/DebianPackages.cmake).
+set(SPEXD_PYTHON_FOLDER . CACHE STRING "Folder of the Python package, below the prefix")
+
+# Programs and package find both from their own folder (core/base/install_paths.h.in).
 file(RELATIVE_PATH SPEXD_MODULES_FROM_PROGRAMS ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/spexd)
+cmake_path(ABSOLUTE_PATH SPEXD_PYTHON_FOLDER BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} NORMALIZE OUTPUT_VARIABLE python_folder)
+file(RELATIVE_PATH SPEXD_MODULES_FROM_PYTHON ${python_folder}/spexd ${CMAKE_INSTALL_FULL_LIBDIR}/spexd)
 file(RELATIVE_PATH SPEXD_DATA_FROM_PROGRAMS ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/spexd)
 
 # The unit has the program's full path, which `cmake --install --prefix` may still change.

@@ -1,6 +1,7 @@
 #include "cuda/loader/load_cuda_module.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,16 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+// The shared library that contains this code, such as the extension of the Python package; "" if the program
+// itself does.
+std::string OwnLibrary() {
+  Dl_info ignored;
+  link_map* map = nullptr;
+  const int found = dladdr1(reinterpret_cast<void*>(&OwnLibrary), &ignored, reinterpret_cast<void**>(&map),
+                            RTLD_DL_LINKMAP);
+  return found != 0 && map != nullptr ? map->l_name : "";
+}
+
 absl::StatusOr<std::string> FindModule() {
   const char* named = std::getenv(kCudaModuleVariable);
   if (named != nullptr && *named != '\0') {
@@ -40,23 +51,27 @@ absl::StatusOr<std::string> FindModule() {
     return absl::FailedPreconditionError(
         absl::StrFormat("$%s names %s, which is not there", kCudaModuleVariable, named));
   }
+  const std::string own_library = OwnLibrary();
   std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path own =
+      std::filesystem::canonical(own_library.empty() ? "/proc/self/exe" : own_library, error);
   if (error) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("/proc/self/exe cannot be read (%s), so %s cannot be found beside the program; name "
-                        "its full path in $%s",
-                        error.message(), kCudaModuleFile, kCudaModuleVariable));
+        absl::StrFormat("%s cannot be read (%s), so %s cannot be found beside it; name its full path in $%s",
+                        own_library.empty() ? "/proc/self/exe" : own_library, error.message(),
+                        kCudaModuleFile, kCudaModuleVariable));
   }
-  const std::filesystem::path folder = program.parent_path();
-  const std::vector<std::string> paths = {
-      folder / kCudaModuleFile, (folder / kModulesFromPrograms / kCudaModuleFile).lexically_normal()};
+  const std::filesystem::path folder = own.parent_path();
+  const char* const modules = own_library.empty() ? kModulesFromPrograms : kModulesFromPython;
+  const std::vector<std::string> paths = {folder / kCudaModuleFile,
+                                          (folder / modules / kCudaModuleFile).lexically_normal()};
   for (const std::string& path : paths) {
     if (Exists(path)) return path;
   }
   return absl::FailedPreconditionError(
-      absl::StrFormat("the CUDA engine is not installed: neither %s is there; $%s can name another place",
-                      absl::StrJoin(paths, " nor "), kCudaModuleVariable));
+      absl::StrFormat("the CUDA engine is not installed: neither %s is there; install spexd-cuda of version "
+                      "%s with pip or apt, or name another place in $%s",
+                      absl::StrJoin(paths, " nor "), kVersion, kCudaModuleVariable));
 }
 
 std::string LoaderError() {

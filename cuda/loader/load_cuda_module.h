@@ -15,8 +15,8 @@ namespace spexd {
 // Environment variable with the full path of the module, which is then looked for nowhere else.
 inline constexpr char kCudaModuleVariable[] = "SPEXD_CUDA_MODULE";
 
-// Both look for the module in the folder of the program, then in lib/spexd of the installation
-// (core/base/install_paths.h). It stays loaded until the process ends.
+// Both look for the module in the folder of the program, or of the Python extension, that contains this code,
+// then in lib/spexd of its installation (core/base/install_paths.h). It stays loaded until the process ends.
 // FailedPrecondition, in words that an operator can act on: it is not there (names the places), cannot be
 // loaded, is another library, or is of another version or build. Else what the module says (CudaModule).
 absl::StatusOr<std::unique_ptr<Engine>> LoadCudaEngine(const CudaEngineOptions& options);

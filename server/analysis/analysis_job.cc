@@ -64,13 +64,9 @@ AnalysisJob::AnalysisJob(const ServerParts& parts, JobStore* store, Asked asked,
       inputs_(std::move(inputs)),
       mailbox_(mailbox),
       bounds_(std::move(bounds)),
+      files_(parts, bounds_),
       templates_(WarmKind::kTemplates, std::exchange(inputs_.products.templates, std::nullopt),
                  inputs_.products.templates_hash) {}
-
-absl::StatusOr<ByteBudget::Reservation> AnalysisJob::WaitFor(ByteBudget* budget, int64_t bytes) {
-  const SlotPause pause(bounds_.ticket);
-  return budget->WaitFor(bytes, stop_);
-}
 
 absl::Status AnalysisJob::MeasureFiles() {
   std::vector<FileInput*> files;
@@ -80,20 +76,8 @@ absl::Status AnalysisJob::MeasureFiles() {
   }
   if (templates_.file() != nullptr) files.push_back(templates_.file());
   if (inputs_.redrock.has_value()) files.push_back(&*inputs_.redrock);
-  int64_t bytes = 0;
-  for (FileInput* file : files) {
-    SPEXD_ASSIGN_OR_RETURN(const int64_t measured,
-                           file->Measure(*parts_.paths, parts_.options->max_upload_bytes));
-    bytes += measured;
-  }
-  // All at once: a job that held some of the budget and waited for more could wait for another such job.
-  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation reserved, WaitFor(parts_.files, bytes));
-  memory_ = std::make_shared<ReadingMemory>(std::move(reserved), bytes);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Source> AnalysisJob::OpenFile(FileInput* file) {
-  return file->Open(parts_.options->max_upload_bytes, memory_, {readers_->threads(), stop_});
+  for (FileInput* file : files) SPEXD_RETURN_IF_ERROR(files_.Measure(file, parts_.options->max_upload_bytes));
+  return files_.Reserve();
 }
 
 absl::Status AnalysisJob::OpenSpectra(SpectraSourceInput from) {
@@ -105,7 +89,7 @@ absl::Status AnalysisJob::OpenSpectra(SpectraSourceInput from) {
               .outline = {},
               .input = {}});
   if (from.file.has_value()) {
-    SPEXD_ASSIGN_OR_RETURN(spectra.file, OpenFile(&*from.file));
+    SPEXD_ASSIGN_OR_RETURN(spectra.file, files_.Open(&*from.file));
     SPEXD_ASSIGN_OR_RETURN(spectra.outline, ReadSpectraOutline(*spectra.file, stop_));
   } else {
     SPEXD_ASSIGN_OR_RETURN(spectra.job, JobFrame::Open(store_, caller_, from.job_id));
@@ -116,15 +100,15 @@ absl::Status AnalysisJob::OpenSpectra(SpectraSourceInput from) {
                        .decode_bytes = spectra.job->bytes()};
   }
   SPEXD_RETURN_IF_ERROR(
-      spectra.fiberflat.Open(parts_.cache, [this](FileInput* file) { return OpenFile(file); }));
+      spectra.fiberflat.Open(parts_.cache, [this](FileInput* file) { return files_.Open(file); }));
   return spectra.fiberflat.status();
 }
 
 absl::Status AnalysisJob::OpenAll() {
   for (SpectraSourceInput& from : inputs_.spectra) SPEXD_RETURN_IF_ERROR(OpenSpectra(std::move(from)));
-  SPEXD_RETURN_IF_ERROR(templates_.Open(parts_.cache, [this](FileInput* file) { return OpenFile(file); }));
+  SPEXD_RETURN_IF_ERROR(templates_.Open(parts_.cache, [this](FileInput* file) { return files_.Open(file); }));
   if (!inputs_.redrock.has_value()) return absl::OkStatus();
-  SPEXD_ASSIGN_OR_RETURN(redrock_, OpenFile(&*inputs_.redrock));
+  SPEXD_ASSIGN_OR_RETURN(redrock_, files_.Open(&*inputs_.redrock));
   return absl::OkStatus();
 }
 
@@ -142,20 +126,20 @@ absl::Status AnalysisJob::Reserve() {
     later_bytes_ += spectra.fiberflat.bytes();
   }
   if (redrock_.has_value()) later_bytes_ += 2 * redrock_->memory_bytes();
-  SPEXD_ASSIGN_OR_RETURN(product_memory_, WaitFor(parts_.products, JointBytes(size) + later_bytes_));
+  SPEXD_ASSIGN_OR_RETURN(product_memory_, files_.WaitFor(parts_.products, JointBytes(size) + later_bytes_));
   const int64_t files = JointFileBytes(size);
   if (bounds_.ticket != nullptr) bounds_.ticket->HoldResults(files);
-  SPEXD_ASSIGN_OR_RETURN(results_, WaitFor(parts_.results, files));
+  SPEXD_ASSIGN_OR_RETURN(results_, files_.WaitFor(parts_.results, files));
   int64_t now = 0;
   for (const Spectra& spectra : spectra_) now += spectra.outline.decode_bytes;
-  memory_->Allow(now);
+  files_.memory()->Allow(now);
   return absl::OkStatus();
 }
 
 absl::Status AnalysisJob::ReadSpectra() {
   for (Spectra& spectra : spectra_) {
     if (spectra.file.has_value()) {
-      SPEXD_ASSIGN_OR_RETURN(spectra.input, ReadSpectraInput(*spectra.file, {readers_->threads(), stop_}));
+      SPEXD_ASSIGN_OR_RETURN(spectra.input, ReadSpectraInput(*spectra.file, files_.workers()));
       spectra.file.reset();
       continue;
     }
@@ -168,7 +152,6 @@ absl::Status AnalysisJob::ReadSpectra() {
 
 absl::Status AnalysisJob::Read(OutsizeWork* outsize) {
   SPEXD_RETURN_IF_ERROR(MeasureFiles());
-  readers_.emplace(parts_.readers);
   SPEXD_RETURN_IF_ERROR(OpenAll());
   for (const Spectra& spectra : spectra_) {
     outsize->Add(spectra.outline.decode_bytes);
@@ -182,7 +165,6 @@ absl::Status AnalysisJob::Run() {
   OutsizeWork outsize(kUsualBytes);
   mailbox_->Push(StateEvent{state()});
   const absl::Status status = CatchExceptions([&] { return Read(&outsize); });
-  readers_.reset();
   inputs_ = JobInputs();
   if (!status.ok()) {
     spectra_.clear();
@@ -190,7 +172,7 @@ absl::Status AnalysisJob::Run() {
     redrock_.reset();
     outsize.LeaveNothing();
   }
-  if (memory_ != nullptr) memory_->Release();
+  files_.Release();
   if (!status.ok()) product_memory_.Release();
   return status;
 }
@@ -256,7 +238,7 @@ absl::Status AnalysisJob::Make(int threads) {
 absl::Status AnalysisJob::MakeProducts() {
   analysing_ = true;
   mailbox_->Push(StateEvent{kAnalysing});
-  memory_->Allow(later_bytes_);
+  files_.memory()->Allow(later_bytes_);
   const auto begin = since_ = std::chrono::steady_clock::now();
   const absl::Status made =
       MakeWithProductThreads(parts_, stop_, [this](int threads) { return Make(threads); });

@@ -16,11 +16,11 @@
 #include "core/base/memory/heap.h"
 #include "core/products/joint/joint_input.h"
 #include "core/products/joint/joint_task.h"
-#include "server/admission/reading_memory.h"
 #include "server/analysis/analysis_header.h"
 #include "server/detached/job_frame.h"
 #include "server/inputs/warm_input.h"
 #include "server/jobs/asked_job.h"
+#include "server/jobs/input_files.h"
 
 namespace spexd {
 
@@ -60,12 +60,10 @@ class AnalysisJob : public JobWork {
 
   absl::Status Read(OutsizeWork* outsize);
   absl::Status MeasureFiles();
-  absl::StatusOr<Source> OpenFile(FileInput* file);
   absl::Status OpenSpectra(SpectraSourceInput from);
   absl::Status OpenAll();
   absl::Status Reserve();
   absl::Status ReadSpectra();
-  absl::StatusOr<ByteBudget::Reservation> WaitFor(ByteBudget* budget, int64_t bytes);
 
   absl::StatusOr<TargetSpectra> Joined(int threads);
   absl::Status Make(int threads);
@@ -80,11 +78,10 @@ class AnalysisJob : public JobWork {
   JobMailbox* const mailbox_;
   const JobBounds bounds_;
   const std::stop_token stop_ = bounds_.stop;
+  InputFiles files_;
   WarmInput templates_;
   std::vector<Spectra> spectra_;
   std::optional<Source> redrock_;
-  std::optional<SharedThreads::Share> readers_;  // while it reads
-  std::shared_ptr<ReadingMemory> memory_;        // of its files
   int64_t later_bytes_ = 0;                      // of what is read after the slot
   ByteBudget::Reservation product_memory_;       // of the spectra, and of what is made of them
   ByteBudget::Reservation results_;              // held until the caller has sent the results

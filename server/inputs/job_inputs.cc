@@ -69,7 +69,8 @@ const std::string& NameOf(const v1::InputSource& source) {
   return source.has_raw() ? source.raw().name() : source.psf_hash();
 }
 
-absl::StatusOr<int64_t> FileInput::Measure(const PathPolicy& paths, int64_t max_bytes) {
+absl::StatusOr<int64_t> FileInput::Measure(const PathPolicy& paths, int64_t limit) {
+  max_bytes = limit;
   const SourceLimits limits{max_bytes, nullptr};
   if (bytes.has_value()) {
     const int64_t size = static_cast<int64_t>(bytes->size());
@@ -84,8 +85,7 @@ absl::StatusOr<int64_t> FileInput::Measure(const PathPolicy& paths, int64_t max_
   return size + inflated + UsualStructureBytes(std::max(size, inflated));
 }
 
-absl::StatusOr<Source> FileInput::Open(int64_t max_bytes, std::shared_ptr<MemoryAccount> memory,
-                                       const Workers& workers) {
+absl::StatusOr<Source> FileInput::Open(std::shared_ptr<MemoryAccount> memory, const Workers& workers) {
   const SourceLimits limits{max_bytes, std::move(memory), workers.stop, workers.threads};
   if (bytes.has_value()) return Source::FromBytes(name, *std::exchange(bytes, std::nullopt), limits);
   const AllowedFile open = *std::exchange(file, std::nullopt);

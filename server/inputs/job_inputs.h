@@ -38,14 +38,14 @@ struct FileInput {
   std::optional<std::string> bytes;  // uploaded; none: to be read from the path
   std::optional<AllowedFile>
       file;  // open between Measure and Open; before, if it is not the client's to name
+  int64_t max_bytes = 0;  // its limit, on disk and inflated, which Measure sets
 
   // Memory that Open will take beside an upload's bytes (those read from the path, and inflated ones), and
   // what readers of headers and tables usually take.
-  absl::StatusOr<int64_t> Measure(const PathPolicy& paths, int64_t max_bytes);
+  absl::StatusOr<int64_t> Measure(const PathPolicy& paths, int64_t limit);
   // The file, whose readers take their memory from `memory`; null: memory has no limit. Leaves the input
   // without bytes. Cancelled if a stop is requested. REQUIRES: Measure.
-  absl::StatusOr<Source> Open(int64_t max_bytes, std::shared_ptr<MemoryAccount> memory,
-                              const Workers& workers = {});
+  absl::StatusOr<Source> Open(std::shared_ptr<MemoryAccount> memory, const Workers& workers = {});
 };
 
 // The products that a job asks for, and their inputs: a file, or the hash of one that is kept warm, or

@@ -42,14 +42,14 @@ ExtractJob::ExtractJob(const ServerParts& parts, JsonFields log_fields, JobSpec 
       inputs_(std::move(inputs)),
       products_(parts, log_fields_, std::move(inputs_.products)),
       mailbox_(mailbox),
-      bounds_(std::move(bounds)) {}
+      bounds_(std::move(bounds)),
+      files_(parts, bounds_) {}
 
 void ExtractJob::OnState(JobState state) {
   state_ = state;
   if (state == JobState::kPreparing) {
-    readers_.reset();
     inputs_ = JobInputs();  // uploads are decoded: frees their memory for others
-    memory_->Release();
+    files_.Release();
   }
   mailbox_->Push(StateEvent{JobStateName(state)});
 }
@@ -59,35 +59,21 @@ void ExtractJob::OnStage(const StageSeconds& stage) {
 }
 
 absl::Status ExtractJob::MeasureFiles() {
-  int64_t bytes = 0;
   std::vector<FileInput*> files = products_.files();
-  for (std::optional<FileInput>* file :
-       {&inputs_.psf, &inputs_.image, &inputs_.fibermap, &inputs_.trace_reference}) {
+  for (std::optional<FileInput>* file : {&inputs_.psf, &inputs_.image, &inputs_.fibermap}) {
     if (file->has_value()) files.push_back(&**file);
   }
-  for (FileInput* file : files) {
-    SPEXD_ASSIGN_OR_RETURN(const int64_t measured, file->Measure(*parts_.paths, MaxBytesOf(file)));
-    bytes += measured;
+  for (FileInput* file : files) SPEXD_RETURN_IF_ERROR(files_.Measure(file, parts_.options->max_upload_bytes));
+  if (inputs_.trace_reference.has_value()) {
+    SPEXD_RETURN_IF_ERROR(
+        files_.Measure(&*inputs_.trace_reference, MaxFileBytes(*parts_.options, WarmKind::kTraceReference)));
   }
-  if (inputs_.raw_file.has_value()) bytes += inputs_.raw_file->bytes();
-  // All at once: a job that held some of the budget and waited for more could wait for another such job.
-  SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation reserved, WaitFor(parts_.files, bytes));
-  memory_ = std::make_shared<ReadingMemory>(std::move(reserved), bytes);
-  return absl::OkStatus();
-}
-
-int64_t ExtractJob::MaxBytesOf(const FileInput* file) const {
-  const bool reference = inputs_.trace_reference.has_value() && file == &*inputs_.trace_reference;
-  return MaxFileBytes(*parts_.options, reference ? WarmKind::kTraceReference : WarmKind::kPsf);
-}
-
-absl::StatusOr<ByteBudget::Reservation> ExtractJob::WaitFor(ByteBudget* budget, int64_t bytes) {
-  const SlotPause pause(bounds_.ticket);
-  return budget->WaitFor(bytes, stop_);
+  if (inputs_.raw_file.has_value()) files_.Add(inputs_.raw_file->bytes());
+  return files_.Reserve();
 }
 
 absl::StatusOr<Source> ExtractJob::OpenFile(FileInput* file) {
-  SPEXD_ASSIGN_OR_RETURN(Source source, file->Open(MaxBytesOf(file), memory_, {readers_->threads(), stop_}));
+  SPEXD_ASSIGN_OR_RETURN(Source source, files_.Open(file));
   file_bytes_ += source.memory_bytes();
   return source;
 }
@@ -99,7 +85,7 @@ absl::Status ExtractJob::OpenTraceReference(JobSources* sources) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, OpenFile(&*inputs_.trace_reference));
     const auto load = [&]() -> absl::StatusOr<WarmItem> {
       SPEXD_ASSIGN_OR_RETURN(const int64_t bytes, DecodeBytes(WarmKind::kTraceReference, source, stop_));
-      SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation decoded, WaitFor(parts_.decoded, bytes));
+      SPEXD_ASSIGN_OR_RETURN(const ByteBudget::Reservation decoded, files_.WaitFor(parts_.decoded, bytes));
       return ReadWarmItem(WarmKind::kTraceReference, source, stop_);
     };
     absl::StatusOr<WarmCache::Lease> lease = parts_.cache->GetOrLoad(
@@ -129,7 +115,6 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
     sources.psf_name = lease_->name();
   }
   SPEXD_RETURN_IF_ERROR(MeasureFiles());
-  readers_.emplace(parts_.readers);
   if (inputs_.psf.has_value()) {
     sources.psf_name = inputs_.psf->name;
     SPEXD_ASSIGN_OR_RETURN(sources.psf, OpenFile(&*inputs_.psf));
@@ -142,7 +127,7 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
   } else {
     sources.image_name = inputs_.raw_name;
     if (inputs_.raw_file.has_value()) {
-      SPEXD_RETURN_IF_ERROR(memory_->Take(inputs_.raw_file->bytes()));
+      SPEXD_RETURN_IF_ERROR(files_.memory()->Take(inputs_.raw_file->bytes()));
       SPEXD_ASSIGN_OR_RETURN(inputs_.raw_image->bytes, inputs_.raw_file->Read(stop_));
       file_bytes_ += static_cast<int64_t>(inputs_.raw_image->bytes.size());
     }
@@ -156,7 +141,7 @@ absl::StatusOr<JobSources> ExtractJob::Open() {
   return sources;
 }
 
-int ExtractJob::ReadThreads() { return readers_->threads(); }
+int ExtractJob::ReadThreads() { return files_.workers().threads; }
 
 absl::Status ExtractJob::OnEstimate(const JobEstimate& estimate, absl::Status fits) {
   JsonFields fields = log_fields_;
@@ -187,15 +172,15 @@ absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const
   // Whoever has memory for products, which wait for nothing but threads once the spectra are there, may wait
   // for the others.
   if (products_.any()) {
-    SPEXD_ASSIGN_OR_RETURN(product_memory_, WaitFor(parts_.products, products_.Plan(plan)));
+    SPEXD_ASSIGN_OR_RETURN(product_memory_, files_.WaitFor(parts_.products, products_.Plan(plan)));
     bytes += products_.ResultBytes(plan);
   }
   // Results first: they become free as clients read, which does not depend on memory for decoded inputs.
   if (bounds_.ticket != nullptr) bounds_.ticket->HoldResults(bytes);
-  SPEXD_ASSIGN_OR_RETURN(results_, WaitFor(parts_.results, bytes));
-  SPEXD_ASSIGN_OR_RETURN(decoded_, WaitFor(parts_.decoded, needs.total()));
+  SPEXD_ASSIGN_OR_RETURN(results_, files_.WaitFor(parts_.results, bytes));
+  SPEXD_ASSIGN_OR_RETURN(decoded_, files_.WaitFor(parts_.decoded, needs.total()));
   decoded_bytes_ = needs.total();
-  memory_->Allow(needs.total());
+  files_.memory()->Allow(needs.total());
   return absl::OkStatus();
 }
 
@@ -253,11 +238,10 @@ absl::Status ExtractJob::Run() {
   OutsizeWork outsize(kUsualBytes);
   const absl::Status status = RunWithin(&outsize);
   // Whatever the job still holds, if it failed.
-  readers_.reset();
   inputs_ = JobInputs();
   lease_.reset();
   reference_.reset();
-  if (memory_ != nullptr) memory_->Release();
+  files_.Release();
   decoded_.Release();
   if (!status.ok()) product_memory_.Release();
   if (!status.ok() && state_ == JobState::kReading) outsize.LeaveNothing();  // its inputs were refused
@@ -269,7 +253,7 @@ absl::Status ExtractJob::MakeProducts() {
   analysing_ = true;
   mailbox_->Push(StateEvent{kAnalysing});
   const auto begin = std::chrono::steady_clock::now();
-  memory_->Allow(products_.decode_bytes());
+  files_.memory()->Allow(products_.decode_bytes());
   const absl::Status made = CatchExceptions([this] {
     return products_.Make(*frame_, stop_, [this](std::vector<v1::ExtractEvent> parts) {
       mailbox_->Push(ProductEvent{std::move(parts)});

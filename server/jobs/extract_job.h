@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "core/base/memory/heap.h"
 #include "core/job/run_job.h"
-#include "server/admission/reading_memory.h"
 #include "server/inputs/job_inputs.h"
+#include "server/jobs/input_files.h"
 #include "server/jobs/job_bounds.h"
 #include "server/jobs/job_mailbox.h"
 #include "server/jobs/job_work.h"
@@ -54,9 +54,7 @@ class ExtractJob : public JobWork, private JobHost {
   absl::Status OnBundle(std::shared_ptr<const BundleSpectra> bundle, const JobPlan& plan, int done) override;
 
   absl::Status MeasureFiles();
-  int64_t MaxBytesOf(const FileInput* file) const;
   absl::Status OpenTraceReference(JobSources* sources);
-  absl::StatusOr<ByteBudget::Reservation> WaitFor(ByteBudget* budget, int64_t bytes);
   absl::StatusOr<Source> OpenFile(FileInput* file);
   absl::Status RunWithin(OutsizeWork* outsize);
 
@@ -68,12 +66,11 @@ class ExtractJob : public JobWork, private JobHost {
   JobMailbox* const mailbox_;
   const JobBounds bounds_;
   const std::stop_token stop_ = bounds_.stop;
-  std::optional<WarmCache::Lease> lease_;        // the PSF as its file has it
-  std::optional<WarmCache::Lease> reference_;    // reference of trace shifts
-  std::optional<SharedThreads::Share> readers_;  // while it reads
+  InputFiles files_;
+  std::optional<WarmCache::Lease> lease_;      // the PSF as its file has it
+  std::optional<WarmCache::Lease> reference_;  // reference of trace shifts
   int64_t file_bytes_ = 0;
   int64_t decoded_bytes_ = 0;
-  std::shared_ptr<ReadingMemory> memory_;   // of its files, while it reads them
   ByteBudget::Reservation decoded_;         // until Run returns
   ByteBudget::Reservation results_;         // held until the caller has sent the results
   ByteBudget::Reservation product_memory_;  // until the products are made

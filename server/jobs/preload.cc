@@ -41,7 +41,7 @@ absl::Status CheckFile(const Preload& preload, int64_t max_bytes) {
   file.name = preload.path;
   SPEXD_ASSIGN_OR_RETURN(const PathPolicy paths, PolicyFor(&file));
   SPEXD_RETURN_IF_ERROR(file.Measure(paths, max_bytes).status());
-  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(max_bytes, nullptr));
+  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(nullptr));
   SPEXD_ASSIGN_OR_RETURN(const Psf outline, ReadPsfOutline(source));
   if (!preload.grid.has_value()) return absl::OkStatus();
   return CheckPreparation(outline, *preload.grid, preload.bundle_size);

@@ -18,7 +18,7 @@ absl::StatusOr<WarmCache::Lease> LoadWithin(const ServerParts& parts, FileInput 
   SPEXD_ASSIGN_OR_RETURN(const int64_t file_bytes, file.Measure(*parts.paths, limit));
   SPEXD_ASSIGN_OR_RETURN(ByteBudget::Reservation reserved, parts.files->Reserve(file_bytes));
   const auto memory = std::make_shared<ReadingMemory>(std::move(reserved), file_bytes);
-  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(limit, memory, {1, stop}));
+  SPEXD_ASSIGN_OR_RETURN(const Source source, file.Open(memory, {1, stop}));
   outsize->Add(source.memory_bytes());
   const auto load = [&]() -> absl::StatusOr<WarmItem> {
     SPEXD_ASSIGN_OR_RETURN(const int64_t bytes, DecodeBytes(kind, source, stop));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "server/admission/string_limits.h"
+#include "server/inputs/warm_item.h"
 #include "server/jobs/warm_file.h"
 #include "server/messages/convert.h"
 

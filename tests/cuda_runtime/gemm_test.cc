@@ -23,7 +23,7 @@ TEST(Gemm, SaysWhatToInstallWhereCublasIsMissing) {
       WhyNot("/nowhere/libcublas.so.13"),
       AllOf(HasSubstr("products on GPUs need cuBLAS, which cannot be loaded: /nowhere/libcublas.so.13"),
             HasSubstr("install cuBLAS of CUDA "), HasSubstr("pip install 'spexd-cuda[products]'"),
-                  HasSubstr("libcublas-"), HasSubstr("$LD_LIBRARY_PATH")));
+            HasSubstr("libcublas-"), HasSubstr("$LD_LIBRARY_PATH")));
 }
 
 TEST(Gemm, NamesTheFunctionThatALibraryLacks) {

@@ -74,7 +74,7 @@ TEST_F(SpexDevice, FallsBackUnderAutoAndSaysSoInOneLineWhereThereIsAGpuOrTheUser
 
 TEST(NoteOnCpu, LeavesOutThePlacesWhereTheModuleWasLookedFor) {
   const std::string why =
-      "the CUDA engine is not installed: neither /a nor /b is there; $X can name another place";
+      "the CUDA engine is not installed: neither /a nor /b is there; install spexd-cuda";
   EXPECT_EQ(cli::NoteOnCpu("running on the CPU", why, true),
             "spex: running on the CPU: the CUDA engine is not installed");
   EXPECT_EQ(cli::NoteOnCpu("running on the CPU", why, false), "");

@@ -3,7 +3,9 @@
 import concurrent.futures
 import dataclasses
 import inspect
+import pathlib
 import pickle
+import re
 import signal
 import subprocess
 import threading
@@ -223,6 +225,16 @@ def test_an_engine_that_is_not_to_be_had_says_why(monkeypatch):
     assert "/nowhere" in spexd.Engine("auto", threads=1).note
     with pytest.raises(spexd.InvalidArgumentError, match="tpu"):
         spexd.Engine("tpu")
+
+
+def test_the_cuda_engine_is_looked_for_beside_the_package(monkeypatch):
+    monkeypatch.delenv("SPEXD_CUDA_MODULE", raising=False)
+    package = pathlib.Path(spexd.__file__).resolve().parent
+    if list(package.parent.rglob("libspexd_cuda.so")):
+        pytest.skip("it is installed")
+    with pytest.raises(spexd.FailedPreconditionError, match=re.escape(str(package))) as refused:
+        spexd.Engine("cuda")
+    assert "install spexd-cuda" in str(refused.value)
 
 
 def test_threads_share_an_engine(image, psf, engine):

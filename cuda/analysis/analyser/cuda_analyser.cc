@@ -24,13 +24,6 @@ struct Makers {
   Velocities velocities;
 };
 
-// Targets of a row each.
-std::vector<std::vector<int>> Alone(const std::vector<int>& rows) {
-  std::vector<std::vector<int>> targets;
-  for (const int row : rows) targets.push_back({row});
-  return targets;
-}
-
 class CudaFrameAnalysis : public FrameAnalysis {
  public:
   CudaFrameAnalysis(Makers* makers, UsableSpectra usable, const DeviceSpectra* resident)
@@ -57,7 +50,9 @@ class CudaFrameAnalysis : public FrameAnalysis {
     if (!by_device_) return FrameAnalysis::FindLineRedshifts(rows, options);
     const OnDevice current(makers_.device->name.index);
     SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "redshifts of lines");
-    return makers_.lines.Find({{&spectra(), &frame_}}, Alone(rows), options, &seconds_);
+    TargetRows targets;
+    for (const int& row : rows) targets.Add({&row, 1});
+    return makers_.lines.Find({{&spectra(), &frame_}}, targets, options, &seconds_);
   }
   absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const std::vector<int>& rows,
                                                           const TemplateLibrary& library,
@@ -66,7 +61,9 @@ class CudaFrameAnalysis : public FrameAnalysis {
     const OnDevice current(makers_.device->name.index);
     SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "velocities");
     SPEXD_RETURN_IF_ERROR(frame_.Stage(spectra(), {options.threads, options.stop}));
-    return makers_.velocities.Fit({{&spectra(), &frame_}}, Alone(rows), library, options);
+    std::vector<std::vector<int>> targets;
+    for (const int row : rows) targets.push_back({row});
+    return makers_.velocities.Fit({{&spectra(), &frame_}}, targets, library, options);
   }
   absl::Status TakeSky(const Sky& sky) override {
     frame_.Outdate();
@@ -103,8 +100,10 @@ class CudaJointAnalysis : public JointAnalysis {
     if (!fits) return JointAnalysis::FindLineRedshifts(targets, options);
     const OnDevice current(makers_.device->name.index);
     SPEXD_CUDA_RETURN_IF_ERROR(current.error(), makers_.device->name, "redshifts of lines");
+    TargetRows rows;
+    for (const std::vector<int>& target : targets) rows.Add(target);
     double seconds = 0;
-    return makers_.lines.Find(OnDevices(), targets, options, &seconds);
+    return makers_.lines.Find(OnDevices(), rows, options, &seconds);
   }
   absl::StatusOr<std::vector<StarVelocity>> FitVelocities(const std::vector<std::vector<int>>& targets,
                                                           const TemplateLibrary& library,

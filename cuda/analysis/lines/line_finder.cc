@@ -20,20 +20,20 @@ constexpr int64_t kTraceBytes = int64_t{512} << 20;
 struct Workspace {
   int32_t *fibre, *first_row;
   LineMaxima* maxima;
-  float* weighted;  // of one arm after the other
+  float* weighted;  // [row, bin], of one arm after the other
+  int bins;         // of the arm that has most
 };
 // Lays out the arrays of `args`, and sets those that the kernels write.
 Workspace LayOut(Carver* carver, StackArgs* args) {
   const int64_t rows = args->rows, targets = args->targets;
   Workspace workspace = {carver->Take<int32_t>(rows), carver->Take<int32_t>(targets + 1),
-                         carver->Take<LineMaxima>(targets), nullptr};
-  int64_t widest = 0;
+                         carver->Take<LineMaxima>(targets), nullptr, 0};
   for (int a = 0; a < args->arms; ++a) {
     LineArm& arm = args->arm[a];
     arm.traces = carver->Take<LineTrace>(rows * kLineFilters * arm.bins);
-    widest = std::max<int64_t>(widest, arm.bins);
+    workspace.bins = std::max(workspace.bins, arm.bins);
   }
-  workspace.weighted = carver->Take<float>(rows * widest);
+  workspace.weighted = carver->Take<float>(rows * workspace.bins);
   args->typical = carver->Take<float>(args->arms * rows * kLineFilters);
   args->dchi2 = carver->Take<float>(targets * args->stack.redshifts);
   args->first_row = workspace.first_row;
@@ -41,12 +41,19 @@ Workspace LayOut(Carver* carver, StackArgs* args) {
   return workspace;
 }
 
+bool EachHasOneRow(const TargetRows& targets) {
+  for (int64_t t = 0; t < targets.targets(); ++t) {
+    if (targets.Of(t).size() != 1) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 struct LineFinder::Batch {
-  StackArgs args;                                 // without rows, targets and workspace
-  std::vector<SpectraArrays> spectra;             // [arm]
-  std::vector<int32_t> fibres, first_rows = {0};  // of all its targets
+  StackArgs args;                      // without rows, targets and workspace
+  std::vector<SpectraArrays> spectra;  // [arm]
+  TargetRows targets;
 };
 
 bool LineFinder::Fits(int64_t bins) const {
@@ -78,8 +85,9 @@ absl::StatusOr<std::shared_ptr<LineGrid>> LineFinder::GridOf(const std::vector<d
 
 absl::Status LineFinder::FindMaxima(const Batch& batch, std::vector<LineMaxima>* maxima, double* seconds) {
   StackArgs args = batch.args;
-  args.rows = static_cast<int>(batch.fibres.size());
-  args.targets = static_cast<int>(batch.first_rows.size()) - 1;
+  args.rows = static_cast<int>(batch.targets.rows.size());
+  args.targets = static_cast<int>(batch.targets.targets());
+  args.frame = args.arms == 1 && EachHasOneRow(batch.targets);
   Carver count(nullptr);
   LayOut(&count, &args);
   SPEXD_ASSIGN_OR_RETURN(const DeviceMemory::Block block, device_.memory.Take(count.bytes()));
@@ -91,16 +99,16 @@ absl::Status LineFinder::FindMaxima(const Batch& batch, std::vector<LineMaxima>*
   const cudaStream_t stream = device_.stream.get();
   const IdleGuard idle(stream);
   StreamTimer timer;
-  cudaError_t error = FirstError(
-      {CopyUp(batch.fibres, workspace.fibre, stream), CopyUp(batch.first_rows, workspace.first_row, stream)});
+  cudaError_t error =
+      FirstError({ConfigureLines(workspace.bins), CopyUp(batch.targets.rows, workspace.fibre, stream),
+                  CopyUp(batch.targets.first, workspace.first_row, stream)});
   SPEXD_CUDA_RETURN_IF_ERROR(error, device_.name, kLineRedshifts);
   timer.Start(stream);
   for (int a = 0; a < args.arms && error == cudaSuccess; ++a) {
     const SpectraArrays& arrays = batch.spectra[static_cast<size_t>(a)];
     const LineSpectra spectra = {args.rows,         workspace.fibre,    arrays.flux, arrays.ivar,
                                  arrays.resolution, workspace.weighted, args.arm[a]};
-    error = FirstError(
-        {ConfigureLines(spectra.arm.bins), FindLineResiduals(spectra, stream), FilterLines(spectra, stream)});
+    error = FirstError({FindLineResiduals(spectra, stream), FilterLines(spectra, stream)});
   }
   if (error == cudaSuccess) error = StackLines(args, stream);
   timer.Stop(stream);
@@ -114,7 +122,7 @@ absl::Status LineFinder::FindMaxima(const Batch& batch, std::vector<LineMaxima>*
 }
 
 absl::StatusOr<std::vector<LineRedshift>> LineFinder::Find(const std::vector<ArmOnDevice>& arms,
-                                                           const std::vector<std::vector<int>>& targets,
+                                                           const TargetRows& targets,
                                                            const LineOptions& options, double* seconds) {
   std::vector<std::shared_ptr<LineGrid>> grids;
   RedshiftGrid redshifts;
@@ -126,7 +134,7 @@ absl::StatusOr<std::vector<LineRedshift>> LineFinder::Find(const std::vector<Arm
   }
   if (options.stop.stop_requested()) return absl::CancelledError("lines: cancelled");
   std::vector<LineMaxima> maxima;
-  if (targets.empty()) return std::vector<LineRedshift>();
+  if (targets.targets() == 0) return std::vector<LineRedshift>();
   for (const ArmOnDevice& arm : arms)
     SPEXD_RETURN_IF_ERROR(arm.frame->Stage(*arm.spectra, {options.threads, options.stop}));
   {
@@ -139,15 +147,13 @@ absl::StatusOr<std::vector<LineRedshift>> LineFinder::Find(const std::vector<Arm
       SPEXD_ASSIGN_OR_RETURN(batch.spectra.emplace_back(), arms[a].frame->Arrays(*arms[a].spectra));
     }
     const int64_t max_rows = std::max<int64_t>(1, kTraceBytes / row_bytes);
-    for (size_t t = 0; t < targets.size(); ++t) {
-      batch.fibres.insert(batch.fibres.end(), targets[t].begin(), targets[t].end());
-      batch.first_rows.push_back(static_cast<int32_t>(batch.fibres.size()));
-      const bool full = static_cast<int64_t>(batch.fibres.size()) >= max_rows;
-      if (!full && t + 1 < targets.size()) continue;
+    for (int64_t t = 0; t < targets.targets(); ++t) {
+      batch.targets.Add(targets.Of(t));
+      const bool full = static_cast<int64_t>(batch.targets.rows.size()) >= max_rows;
+      if (!full && t + 1 < targets.targets()) continue;
       if (options.stop.stop_requested()) return absl::CancelledError("lines: cancelled");
       SPEXD_RETURN_IF_ERROR(FindMaxima(batch, &maxima, seconds));
-      batch.fibres.clear();
-      batch.first_rows = {0};
+      batch.targets = {};
     }
   }
   std::vector<LineRedshift> found;

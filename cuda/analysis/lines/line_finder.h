@@ -2,11 +2,13 @@
 #ifndef SPEXD_CUDA_ANALYSIS_LINES_LINE_FINDER_H_
 #define SPEXD_CUDA_ANALYSIS_LINES_LINE_FINDER_H_
 
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/analysis/lines/line_stack.h"
 #include "core/base/threads/mutex.h"
 #include "cuda/analysis/analysis_device.h"
@@ -14,6 +16,22 @@
 #include "cuda/analysis/lines/line_grid.h"
 
 namespace spexd::cuda {
+
+// Rows of targets, those of each target after those of the one before.
+struct TargetRows {
+  std::vector<int32_t> rows, first = {0};  // first: [target + 1]
+
+  int64_t targets() const { return static_cast<int64_t>(first.size()) - 1; }
+  absl::Span<const int32_t> Of(int64_t target) const {
+    const auto t = static_cast<size_t>(target);
+    return absl::MakeConstSpan(rows).subspan(static_cast<size_t>(first[t]),
+                                             static_cast<size_t>(first[t + 1] - first[t]));
+  }
+  void Add(absl::Span<const int32_t> of_target) {
+    rows.insert(rows.end(), of_target.begin(), of_target.end());
+    first.push_back(static_cast<int32_t>(rows.size()));
+  }
+};
 
 // Keeps the tables of the last few grids on the device, as frames follow each other that have the same.
 // Thread-safe. The device must outlive it.
@@ -27,8 +45,8 @@ class LineFinder {
   // Does what FindLineRedshifts of core/analysis does; `seconds`: that the device took. REQUIRES: at most
   // kMaxLineArms arms, each of bins that fit; the device is current.
   absl::StatusOr<std::vector<LineRedshift>> Find(const std::vector<ArmOnDevice>& arms,
-                                                 const std::vector<std::vector<int>>& targets,
-                                                 const LineOptions& options, double* seconds);
+                                                 const TargetRows& targets, const LineOptions& options,
+                                                 double* seconds);
 
   // The tables of a grid, made by processors unless they are there: by the first who asks for them, while
   // others of this grid wait and those of other grids do not. Errors as PlanStack's. Nobody needs the device

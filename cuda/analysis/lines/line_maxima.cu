@@ -12,7 +12,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kThreads = 512;
+constexpr int kThreads = 512, kMedianThreads = 256;
 constexpr float kInfinity = __builtin_huge_valf();
 
 struct Gain {
@@ -20,18 +20,26 @@ struct Gain {
   uint32_t seen, significant;  // groups, as in StackMaxima
 };
 
-// A target's rows.
-struct Rows {
-  int first, end;
+// The rows of a target in each arm. A target of a frame is one row of one arm, which the compiler knows: the
+// stack has no loops over them.
+template <bool kFrame>
+struct RowsOf {
+  int arms, first, end;
+
+  __device__ RowsOf(const StackArgs& args, int target)
+      : arms(kFrame ? 1 : args.arms),
+        first(kFrame ? target : args.first_row[target]),
+        end(kFrame ? target + 1 : args.first_row[target + 1]) {}
 };
 
 // Signals and informations of all arms and exposures add before the gain follows from them. A group counts
 // where it has more information than the least typical one of those that see a line of it.
-__device__ Gain GainAt(const StackArgs& args, Rows rows, int z) {
+template <bool kFrame>
+__device__ Gain GainAt(const StackArgs& args, const RowsOf<kFrame>& rows, int z) {
   Gain gain = {0, 0, 0};
   for (int g = 0; g < args.stack.groups; ++g) {
     float signal = 0, information = 0, least = kInfinity;
-    for (int a = 0; a < args.arms; ++a) {
+    for (int a = 0; a < rows.arms; ++a) {
       const LineArm& arm = args.arm[a];
       const StackedGroup& group = arm.group[g];
       for (int row = rows.first; row < rows.end; ++row) {
@@ -65,10 +73,11 @@ __device__ Gain GainAt(const StackArgs& args, Rows rows, int z) {
 }
 
 // The largest gain of a single line at a bin that no line of the redshift explains, of this thread's bins.
-__device__ float MostUnexplained(const StackArgs& args, Rows rows, int redshift) {
+template <bool kFrame>
+__device__ float MostUnexplained(const StackArgs& args, const RowsOf<kFrame>& rows, int redshift) {
   const double growth = exp(redshift * args.stack.step);
   float most = 0;
-  for (int a = 0; a < args.arms; ++a) {
+  for (int a = 0; a < rows.arms; ++a) {
     const LineArm& arm = args.arm[a];
     for (int row = rows.first; row < rows.end; ++row) {
       const int64_t at_row = static_cast<int64_t>(row) * kLineFilters;
@@ -107,25 +116,23 @@ __device__ uint64_t BlockMost(uint64_t key, uint64_t* scratch) {
   return key;
 }
 
-// A block to a row of an arm.
-__global__ void __launch_bounds__(kThreads) TypicalInformation(StackArgs args) {
+// A block to a row of an arm and a filter.
+__global__ void __launch_bounds__(kMedianThreads) TypicalInformation(StackArgs args) {
   __shared__ int scratch[2 * kMaxWarps];
   const LineArm& arm = args.arm[blockIdx.y];
   const int size = arm.bins - 2 * kEdgeBins;
-  for (int f = 0; f < kLineFilters; ++f) {
-    const int64_t at = static_cast<int64_t>(blockIdx.x) * kLineFilters + f;
-    const LineTrace* const inner = arm.traces + at * arm.bins + kEdgeBins;
-    const float median =
-        BlockMedian([&](int k) { return KeyOfFloat(inner[k].information); }, size, size, scratch);
-    if (threadIdx.x == 0)
-      args.typical[static_cast<int64_t>(blockIdx.y) * args.rows * kLineFilters + at] = median;
-  }
+  const LineTrace* const inner = arm.traces + static_cast<int64_t>(blockIdx.x) * arm.bins + kEdgeBins;
+  const float median =
+      BlockMedian([&](int k) { return KeyOfFloat(inner[k].information); }, size, size, scratch);
+  if (threadIdx.x == 0)
+    args.typical[static_cast<int64_t>(blockIdx.y) * gridDim.x + blockIdx.x] = median;
 }
 
+template <bool kFrame>
 __global__ void __launch_bounds__(kThreads) FindMaxima(StackArgs args) {
   __shared__ uint64_t keys[3][kThreads / kWarp];
   const int target = blockIdx.x, redshifts = args.stack.redshifts;
-  const Rows rows = {args.first_row[target], args.first_row[target + 1]};
+  const RowsOf<kFrame> rows(args, target);
   float* const dchi2 = args.dchi2 + static_cast<int64_t>(target) * redshifts;
   uint64_t own = 0;
   for (int z = threadIdx.x; z < redshifts; z += kThreads) {
@@ -164,9 +171,9 @@ __global__ void __launch_bounds__(kThreads) FindMaxima(StackArgs args) {
 
 cudaError_t StackLines(const StackArgs& args, cudaStream_t stream) {
   const cudaError_t error =
-      Launch(TypicalInformation, dim3(args.rows, args.arms), kThreads, 0, stream, args);
+      Launch(TypicalInformation, dim3(args.rows * kLineFilters, args.arms), kMedianThreads, 0, stream, args);
   if (error != cudaSuccess) return error;
-  return Launch(FindMaxima, dim3(args.targets), kThreads, 0, stream, args);
+  return Launch(args.frame ? FindMaxima<true> : FindMaxima<false>, dim3(args.targets), kThreads, 0, stream, args);
 }
 
 }  // namespace spexd::cuda

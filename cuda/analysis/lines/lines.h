@@ -72,6 +72,7 @@ struct LineSpectra {
 // The stacks of targets, each from its rows in all arms.
 struct StackArgs {
   int targets = 0, rows = 0, arms = 0;
+  bool frame = false;                  // whether each target is a row of the only arm, in order
   const int32_t* first_row = nullptr;  // [target + 1]: its rows follow each other
   LineStack stack;
   LineArm arm[kMaxLineArms];
@@ -83,7 +84,7 @@ struct StackArgs {
 // Bytes of shared memory that FindLineResiduals takes.
 int64_t LineResidualBytes(int bins);
 
-// Allows the kernels the shared memory that `bins` need. Once for each device and number of bins.
+// Allows the kernels the shared memory that `bins` and fewer need, on the current device.
 cudaError_t ConfigureLines(int bins);
 
 // The steps, in this order: of each arm residuals above the continuum and traces of both filters; then maxima

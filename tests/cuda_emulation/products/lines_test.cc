@@ -76,6 +76,7 @@ std::vector<LineRedshift> FindOnEmulator(const std::vector<UsableSpectra>& arms,
     EXPECT_EQ(FilterLines(there, nullptr), cudaSuccess);
   }
   args.stack.wide = static_cast<int>(grid.wide);
+  args.frame = args.arms == 1 && args.rows == args.targets;  // no target here is without rows
   std::vector<float> typical(arms.size() * rows.size() * kLineFilters, NAN),
       dchi2(targets.size() * static_cast<size_t>(grid.redshifts), NAN);
   std::vector<LineMaxima> maxima(targets.size());

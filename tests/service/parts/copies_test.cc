@@ -120,7 +120,8 @@ TEST(CopiesInAServer, AnUploadedFileIsCopiedOnceBeforeItIsRead) {
   header.mutable_psf()->set_psf_hash("known");
   const size_t before = large_bytes;
   JobInputs inputs = image.Receive(header);
-  const absl::StatusOr<Source> file = inputs.image->Open(int64_t{1} << 30, nullptr);
+  ASSERT_TRUE(inputs.image->Measure(*PathPolicy::Make({}), int64_t{1} << 30).ok());
+  const absl::StatusOr<Source> file = inputs.image->Open(nullptr);
   EXPECT_EQ(large_bytes - before, image.bytes().size() + 1);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_TRUE(file->bytes() == image.bytes());
