@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the wheels of scripts/wheel.sh in bare roots, which have Python and nothing else, by the commands of the documents; uses what was
-# installed; uninstalls it. Prints times and sizes, which docs/install.md repeats. Needs root, mmdebstrap, the machine's package sources
-# and PyPI; some minutes a root.
+# installed; uninstalls it. Uses the wheel in Python 3.10 and 3.12, too, if this machine has them. Prints times and sizes, which
+# docs/install.md repeats. Needs root, mmdebstrap, the machine's package sources and PyPI; some minutes a root.
 #
 #   tests/install/wheels.sh WHEELS [SUITE...]    WHEELS: the folder of the wheels; SUITE: releases of Debian, else bookworm and trixie
 #
@@ -120,7 +120,25 @@ try_root() {
   root=
 }
 
+# try_python VERSION: the wheel in a Python that no root has, on this machine, if it has one (of pyenv, too).
+try_python() {
+  local python environment=$work/$1
+  for python in "$(command -v "python$1")" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python3; do
+    if [ "$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = "$1" ]; then
+      echo "===== $("$python" --version) of this machine"
+      "$python" -m venv "$environment"
+      mkdir "$environment/work"
+      "$environment/bin/pip" --quiet install "$(ls "$wheels"/spexd-*.whl)[grpc,plot]"
+      PATH=$environment/bin:$PATH bash "$here/use_wheel.sh" "$environment/work"
+      return
+    fi
+  done
+  echo "without Python $1, which this machine does not have"
+}
+
 measurements=()
+try_python 3.10
+try_python 3.12
 for suite in "$@"; do try_root; done
 printf '%s\n' "${measurements[@]}"
 echo "PASS: the wheels install, run and go in $*"
