@@ -103,5 +103,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except Missing as missing:
-        sys.exit(f"licences: {missing}")
+    except (Missing, OSError) as error:
+        sys.exit(f"licences: {error}")
