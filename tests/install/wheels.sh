@@ -13,7 +13,7 @@ here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 wheels=$(realpath -m "${1:?usage: wheels.sh WHEELS [SUITE...]}")
 shift
 [ $# -gt 0 ] || set -- bookworm trixie
-compgen -G "$wheels/spexd-*.whl" >/dev/null || { echo "skipped: there is no wheel in $wheels; scripts/wheel.sh makes it"; exit 77; }
+compgen -G "$wheels/spexd-*.whl" >/dev/null || { echo "skipped: there is no wheel in $wheels; scripts/wheel.sh $wheels makes it"; exit 77; }
 . "$here/fresh_root.sh"
 
 work=$(mktemp -d)
