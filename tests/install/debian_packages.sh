@@ -14,7 +14,7 @@ trap '[ -z "$server" ] || kill "$server"; umount -q "$work/root/proc" || true; r
 root=$work/root
 . /etc/os-release
 
-fresh_root "$root"
+fresh_root "$root" "$VERSION_CODENAME" ca-certificates
 
 run() { chroot "$root" env DEBIAN_FRONTEND=noninteractive LC_ALL=C "$@"; }
 fail() { echo "FAIL: $*" >&2; exit 1; }

@@ -19,49 +19,26 @@ ccache=${SPEXD_WALK_CCACHE:+$(realpath "$SPEXD_WALK_CCACHE")}
 work=$(mktemp -d)
 root=$work/root
 leave() {
-  # What the walk started and did not end: only processes of its root.
-  for process in /proc/[0-9]*; do
-    if [ "$(readlink "$process/root")" = "$root" ]; then kill -9 "${process#/proc/}" || true; fi
-  done
+  close_root "$root"
   [ -z "$ccache" ] || cp -rn "$root/home/newcomer/.ccache/." "$ccache/" || true
-  for place in dev/shm dev proc; do
-    ! mountpoint -q "$root/$place" || umount "$root/$place"
-  done
   rm -rf --one-file-system "$work"
 }
 trap leave EXIT
 
-fresh_root "$root" git sudo ${ccache:+ccache}
-mount -t proc proc "$root/proc"
-mount --bind /dev "$root/dev"
-mount -t tmpfs tmpfs "$root/dev/shm"
-# A machine in a network like this one: names, authorities, pip's configuration. No services are started by packages.
-cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-[ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/"
+fresh_root "$root" "$(. /etc/os-release && echo "$VERSION_CODENAME")" ca-certificates git passwd sudo ${ccache:+ccache}
+open_root "$root"
+# No services are started by packages.
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
 chroot "$root" useradd --create-home --shell /bin/bash newcomer
 echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/newcomer"
 git clone --quiet "$here/../.." "$root/home/newcomer/spexd"
-python3 "$here/walk_commands.py" "$fibres" "$root/home/newcomer"
+python3 "$here/walk_commands.py" sources "$fibres" >"$root/home/newcomer/walk.sh"
 [ -z "$ccache" ] || cp -r "$ccache" "$root/home/newcomer/.ccache"
 chroot "$root" chown -R newcomer: /home/newcomer
 
-# What the commands are run by: each section is a terminal of its own, whose servers end with it.
-cat >"$root/home/newcomer/terminal.sh" <<'END'
-cd ~
-enter() { where="$1, $2"; printf '\n=== %s\n' "$where"; began=$SECONDS; cd ~/spexd; unset SPEXD_SERVER; }
-typed() { want=$1; command=$(cat); printf '\n$ %s\n' "$command"; }
-ended() { [ "$1" = "$want" ] || { echo "FAIL: $where: exit code $1, not $want: $command"; leave; exit 1; }; }
-leave() {
-  for job in $(jobs -p); do kill "$job"; wait "$job"; done
-  echo "=== $where: $((SECONDS - began)) s"
-}
-. ~/walk.sh
-END
 env=(HOME=/home/newcomer USER=newcomer LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-  "SPEXD_QUICKSTART_FIBRES=$fibres" DEBIAN_FRONTEND=noninteractive)
+  "SPEXD_QUICKSTART_FIBRES=$fibres" DEBIAN_FRONTEND=noninteractive "${root_env[@]}")
 # Clones elsewhere have the same objects.
 [ -z "$ccache" ] || env+=(CCACHE_DIR=/home/newcomer/.ccache CCACHE_BASEDIR=/home/newcomer/spexd CCACHE_NOHASHDIR=1)
-chroot --userspec=newcomer "$root" env -i "${env[@]}" bash /home/newcomer/terminal.sh 2>&1 | tee "$log"
+chroot --userspec=newcomer "$root" env -i -C /home/newcomer/spexd "${env[@]}" bash /home/newcomer/walk.sh 2>&1 | tee "$log"

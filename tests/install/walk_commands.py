@@ -1,12 +1,13 @@
 """The commands that the documents tell a newcomer to type, as one script for bash, section by section.
 
-    walk_commands.py FIBRES FOLDER    writes FOLDER/walk.sh; FIBRES in place of the 500 of simulated frames
+    walk_commands.py WALK FIBRES    prints the commands of a list of WALKS; FIBRES in place of the 500 of simulated frames
 
 A section is named by its document and heading. Of its code blocks, lines that begin with "$ " are commands (a backslash
 continues them), and the rest is what they print. In a block without such a line each line is a command up to two blanks.
-The Python blocks of a section of python/README.md are one program for the environment that its section Install makes;
+The Python blocks of a section of python/README.md are one program for the environment that the documents make;
 its other blocks without "$ " are Python that needs more than this machine has, and are left out.
 `echo $?` and the number that the document shows after it say which exit code the command before has.
+The script begins in the folder that each section begins in.
 """
 
 import pathlib
@@ -16,26 +17,53 @@ import sys
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
 PYTHON = "~/spexd-env/bin/python"
 
+FIRST_USE = ("README.md", "First use", {"night/": "needs a night's frames", "sudo": "the folder is there"})
+GUIDE = [("docs/guide.md", heading, {}) for heading in ("Errors", "GPUs", "On a server")]
+PYTHON_PACKAGE = [("python/README.md", heading, {}) for heading in ("Install", "Use")]
+
 # (document, heading, text that a command must not contain: why it is left out)
-WALK = [
-    ("README.md", "Two commands", {"./test.sh": "is what runs this"}),
-    ("docs/install.md", "From the sources", {}),
-    ("README.md", "First use", {"night/": "needs a night's frames", "--sky": "needs a simulated sky"}),
-    ("docs/guide.md", "Errors", {}),
-    ("docs/guide.md", "GPUs", {}),
-    ("docs/guide.md", "On a server", {}),
-    ("python/README.md", "Install", {}),
-    ("python/README.md", "Use", {}),
-    ("deploy/README.md", "Metrics and alerts", {}),
-]
+WALKS = {
+    # A machine with the sources, whose user has sudo.
+    "sources": [
+        ("docs/development.md", "From a clone to spectra", {"./test.sh": "is what runs this"}),
+        ("docs/install.md", "Sources", {}),
+        ("README.md", "First use", {"night/": "needs a night's frames"}),
+        *GUIDE,
+        ("deploy/README.md", "Metrics and alerts", {}),
+        ("README.md", "Install", {}),
+        *PYTHON_PACKAGE,
+    ],
+    # A machine with the wheels in ~/wheels, Python and nothing else; then what can be done there.
+    "install": [("docs/install.md", "Install them", {})],
+    "use": [FIRST_USE, *GUIDE, *PYTHON_PACKAGE],
+    "gpu": [("docs/install.md", "Use GPUs", {})],
+    "uninstall": [("docs/install.md", "Uninstall", {})],
+}
+
+# Each section is a terminal of its own, whose servers end with it.
+TERMINAL = """\
+set -uo pipefail
+begin=$PWD
+enter() { where="$1, $2"; printf '\\n=== %s\\n' "$where"; began=$SECONDS; cd "$begin"; unset SPEXD_SERVER; }
+typed() { want=$1; command=$(cat); start=$SECONDS; printf '\\n$ %s\\n' "$command"; }
+ended() {
+  [ "$1" = "$want" ] || { echo "FAIL: $where: exit code $1, not $want: $command"; leave; exit 1; }
+  [ $((SECONDS - start)) -lt 2 ] || echo "--- $((SECONDS - start)) s"
+}
+leave() {
+  for job in $(jobs -p); do kill "$job"; wait "$job"; done
+  echo "=== $where: $((SECONDS - began)) s"
+}"""
 
 
 def section(document, heading):
-    """The text below a heading, up to the next one of its level."""
+    """The text below a heading, up to the next one of its level or above."""
     text = (SOURCES / document).read_text()
-    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^(##+) {re.escape(heading)}$", text, re.MULTILINE)
     assert found, f"{document} has no heading {heading}"
-    return found[1]
+    rest = text[found.end() :]
+    end = re.search(rf"^##{{1,{len(found[1]) - 1}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
 
 
 def blocks(text):
@@ -57,9 +85,9 @@ def commands(block):
     return found
 
 
-def script(fibres):
-    made = ["set -uo pipefail", "cd ~/spexd"]
-    for document, heading, left_out in WALK:
+def script(walk, fibres):
+    made = [TERMINAL]
+    for document, heading, left_out in walk:
         made += [f"enter {document!r} {heading!r}"]
         program = []
         for language, block in blocks(section(document, heading)):
@@ -80,4 +108,4 @@ def script(fibres):
 
 
 if __name__ == "__main__":
-    pathlib.Path(sys.argv[2], "walk.sh").write_text(script(int(sys.argv[1])))
+    print(script(WALKS[sys.argv[1]], int(sys.argv[2])), end="")
