@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes a virtual environment with the Python package spexd, built from these sources, and what its tests need from
-# PyPI. Exit code 77, with the reason, if PyPI cannot be reached.
+# PyPI. FOLDER/wheel has its wheel and that of nanobind-backend, without which it is not imported: other environments install
+# both. Exit code 77, with the reason, if PyPI cannot be reached.
 #
 #   scripts/python-env.sh FOLDER [SETTING...]    SETTING: of scikit-build-core, as cmake.build-type=None
 set -euo pipefail
@@ -13,5 +14,5 @@ settings=()
 for setting in "$@"; do settings+=("--config-settings=$setting"); done
 rm -rf "$folder/wheel"
 "$folder/bin/pip" --disable-pip-version-check --quiet wheel --no-build-isolation --no-deps --wheel-dir "$folder/wheel" \
-  "${settings[@]}" ./python
-"$folder/bin/pip" --disable-pip-version-check --quiet install --no-deps --force-reinstall "$folder"/wheel/spexd-*.whl
+  "${settings[@]}" nanobind-backend ./python
+"$folder/bin/pip" --disable-pip-version-check --quiet install --no-deps --force-reinstall "$folder"/wheel/*.whl

@@ -22,7 +22,8 @@ TEST(Gemm, SaysWhatToInstallWhereCublasIsMissing) {
   EXPECT_THAT(
       WhyNot("/nowhere/libcublas.so.13"),
       AllOf(HasSubstr("products on GPUs need cuBLAS, which cannot be loaded: /nowhere/libcublas.so.13"),
-            HasSubstr("install cuBLAS of CUDA "), HasSubstr("libcublas-"), HasSubstr("$LD_LIBRARY_PATH")));
+            HasSubstr("install cuBLAS of CUDA "), HasSubstr("pip install 'spexd-cuda[products]'"),
+                  HasSubstr("libcublas-"), HasSubstr("$LD_LIBRARY_PATH")));
 }
 
 TEST(Gemm, NamesTheFunctionThatALibraryLacks) {

@@ -19,5 +19,5 @@ test_with "$build/python-env" --doctest-modules --doctest-ignore-import-errors -
 # The same wheel with Debian's numpy, grpcio and protobuf, which are years older.
 debian=$build/python-env/debian
 [ -d "$debian" ] || /usr/bin/python3 -m venv --system-site-packages "$debian"
-"$debian/bin/pip" --disable-pip-version-check --quiet install --no-deps --no-index --force-reinstall "$build"/python-env/wheel/spexd-*.whl
+"$debian/bin/pip" --disable-pip-version-check --quiet install --no-deps --no-index --force-reinstall "$build"/python-env/wheel/*.whl
 test_with "$debian"

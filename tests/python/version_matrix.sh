@@ -16,8 +16,8 @@ combinations=(
   "grpcio==1.85.1 protobuf==7.36.0 numpy==2.4.6"
 )
 
-wheel=$(compgen -G "$build/python-env/wheel/spexd-*.whl" || true)
-if [ -z "$wheel" ]; then
+wheels=("$build"/python-env/wheel/*.whl)
+if [ ! -e "${wheels[0]}" ]; then
   echo "version_matrix: $build/python-env has no wheel; python_package_test builds it"
   exit 77
 fi
@@ -28,7 +28,7 @@ for combination in "${combinations[@]}"; do
   environment=$build/python-versions/${name// /_}
   printf '%s\n' $combination astropy pytest >"$environment.txt"  # one a line
   "$sources/scripts/pypi-env.sh" "$environment" "$environment.txt"
-  "$environment/bin/pip" --disable-pip-version-check --quiet install --no-deps --no-index --force-reinstall "$wheel"
+  "$environment/bin/pip" --disable-pip-version-check --quiet install --no-deps --no-index --force-reinstall "${wheels[@]}"
   echo "== $combination"
   tests=()
   for module in in_process products async remote remote_products; do tests+=("$sources/tests/python/test_$module.py"); done

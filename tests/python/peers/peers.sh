@@ -7,8 +7,8 @@
 set -euo pipefail
 build=$1
 tests=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
-wheel=$(compgen -G "$build/python-env/wheel/spexd-*.whl" || true)
-if [ -z "$wheel" ]; then
+wheels=("$build"/python-env/wheel/*.whl)
+if [ ! -e "${wheels[0]}" ]; then
   echo "peers: $build/python-env has no wheel; python_package_test builds it"
   exit 77
 fi
@@ -16,7 +16,7 @@ fi
 python=$build/pipeline-env/bin/python
 package=$build/python-env/beside-peers
 rm -rf "$package"
-"$python" -m pip --disable-pip-version-check --quiet install --no-deps --no-index --target "$package" "$wheel"
+"$python" -m pip --disable-pip-version-check --quiet install --no-deps --no-index --target "$package" "${wheels[@]}"
 export PYTHONPATH=$package${PYTHONPATH:+:$PYTHONPATH}
 "$python" -m pytest -q -rs --color=no -p no:cacheprovider "$tests"
 "$python" "$tests/measure_velocities.py" --bin "$build/bin" --check
