@@ -7,7 +7,7 @@
 # The files are the source archive, the wheels and their SBOMs, the Debian packages, the notes (NOTES.md) and SHA256SUMS.
 # Wheels and packages are built from the unpacked archive, build/release-VERSION/spexd-VERSION, on Debian 12 with a CUDA toolkit.
 # The same commit, packages of Debian and toolkit give the same files ("Release" in docs/development.md).
-# Exit code 1 if the commit cannot be released, with the reason, or a build fails.
+# Exit code 1 if the commit cannot be released, with the reason, or a build fails; 77 if PyPI cannot be reached.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
