@@ -49,7 +49,7 @@ if [ -e "$tree/$module" ]; then
   mkdir -p "$metadata/licenses" "$cuda_tree/${module%/*}"
   mv "$tree/$module" "$cuda_tree/$module"
   rmdir -p --ignore-fail-on-non-empty "$tree/${module%/*}"
-  from_module='$ORIGIN/../../../..'
+  from_module=\$ORIGIN/../../../..
   patchelf --force-rpath --set-rpath "$from_module/spexd.libs:$from_module/nvidia/cu$cuda_major/lib" "$cuda_tree/$module"
   cat >"$metadata/METADATA" <<METADATA
 Metadata-Version: 2.1

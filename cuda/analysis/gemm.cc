@@ -37,10 +37,9 @@ struct Cublas {
     const char* const reason = dlerror();
     constexpr int kCuda = CUDART_VERSION / 1000;
     return absl::FailedPreconditionError(absl::StrFormat(
-        "products on GPUs need cuBLAS, which cannot be loaded: %s; install cuBLAS of CUDA %d: beside spexd "
-        "of "
-        "pip by pip install 'spexd-cuda[products]', else NVIDIA's package libcublas-%d-%d or a later minor "
-        "version, where the system's loader looks or in $LD_LIBRARY_PATH",
+        "products on GPUs need cuBLAS, which cannot be loaded: %s; install cuBLAS of CUDA %d, for spexd "
+        "from pip by pip install 'spexd-cuda[products]', else by NVIDIA's package libcublas-%d-%d or a later "
+        "minor version, where the system's loader looks or in $LD_LIBRARY_PATH",
         reason != nullptr ? reason : name, kCuda, kCuda, CUDART_VERSION % 1000 / 10));
   }
 
