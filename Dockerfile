@@ -38,8 +38,8 @@ RUN apt-get update \
 # What the image is made of: the packages above, and what the programs have compiled in.
 FROM build AS sbom
 COPY --from=packages /var/lib/dpkg/status /tmp/status
-RUN scripts/sbom.py "$(/opt/spexd/bin/spexd --version | cut -d' ' -f2)" /tmp/status \
-        $(dpkg-query -W -f '--linked ${source:Package}=${Version} ' libcli11-dev nlohmann-json3-dev) > /opt/spexd/sbom.spdx.json
+RUN dpkg-query -W -f '--linked ${source:Package}=${Version} ' libcli11-dev nlohmann-json3-dev > /tmp/parts \
+    && scripts/sbom.py "$(/opt/spexd/bin/spexd --version | cut -d' ' -f2)" /tmp/status $(cat /tmp/parts) > /opt/spexd/sbom.spdx.json
 
 FROM packages AS programs
 COPY --from=build /opt/spexd/bin/ /usr/local/bin/
@@ -59,18 +59,31 @@ FROM ${CUDA_IMAGE} AS build-cuda
 ARG SPEXD_COMMIT
 WORKDIR /src
 COPY scripts/install-deps.sh scripts/
-RUN scripts/install-deps.sh && rm -rf /var/lib/apt/lists/*
+RUN scripts/install-deps.sh ccache && rm -rf /var/lib/apt/lists/*
 ENV CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 LC_ALL=C.UTF-8
 COPY . .
+# With the toolkit's cuBLAS, which the module looks up by name.
 RUN PATH="$PATH:/usr/local/cuda/bin" cmake --preset cuda -DSPEXD_COMMIT=${SPEXD_COMMIT} \
     && PATH="$PATH:/usr/local/cuda/bin" cmake --build --preset cuda --target spexd_cuda \
     && cmake --install build/cuda --prefix /opt/spexd --strip --component cuda \
-    && test -f /opt/spexd/lib/spexd/libspexd_cuda.so
+    && test -f /opt/spexd/lib/spexd/libspexd_cuda.so \
+    && cp -L /usr/local/cuda/lib64/libcublas.so.?? /usr/local/cuda/lib64/libcublasLt.so.?? /opt/spexd/lib/
+RUN echo "--linked cuda-toolkit=$(/usr/local/cuda/bin/nvcc --version | sed -n 's/.*, V//p')" \
+        "--bundled cublas=$(sed -n 's/^#define CUBLAS_VER_[A-Z]* //p' /usr/local/cuda/include/cublas_api.h | paste -sd.)" > /opt/parts
 
-# The programs and, where they look for it, the module. The driver's own libraries come from the machine (NVIDIA's container toolkit).
+FROM sbom AS sbom-cuda
+COPY --from=build-cuda /opt/parts /tmp/parts-cuda
+RUN scripts/sbom.py "$(/opt/spexd/bin/spexd --version | cut -d' ' -f2)" /tmp/status $(cat /tmp/parts /tmp/parts-cuda) \
+        > /opt/spexd/sbom.spdx.json
+
+# The programs with the module, where they look for it, and cuBLAS, where the loader does.
+# The driver's own libraries come from the machine (NVIDIA's container toolkit).
 FROM programs AS cuda
-COPY --from=build-cuda /opt/spexd/lib/spexd/libspexd_cuda.so /usr/local/lib/spexd/
-RUN ! ldd /usr/local/lib/spexd/libspexd_cuda.so | grep -v libcuda.so | grep "not found"
+USER 0:0
+COPY --from=build-cuda /opt/spexd/lib/ /usr/local/lib/
+COPY --from=sbom-cuda /opt/spexd/sbom.spdx.json /usr/share/doc/spexd/
+RUN ldconfig && ! ldd /usr/local/lib/spexd/libspexd_cuda.so | grep -v libcuda.so | grep "not found"
+USER 10001:10001
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 
 # Without a target: the programs alone, on the CPU.

@@ -10,7 +10,8 @@
 #       --cuda    image of Debian 12 with the CUDA toolkit: builds the image for GPUs
 #       --ccache  keeps compiled objects there (podman and buildah; docker keeps layers by itself)
 #   deploy/container.sh check NAME            starts the image as its own user on a read-only root, asks its health, extracts a
-#                                             simulated frame, drains it while a job runs, and shows its size and SBOM
+#                                             simulated frame, drains it while a job runs, and shows its size and SBOM; an image
+#                                             for GPUs also shows that it lacks a driver alone
 #   deploy/container.sh tool                  names the tool
 #
 # buildah starts no services: with it, `check` starts the image's root in namespaces of its own, which needs root.
@@ -157,6 +158,18 @@ eventually() {
   done
 }
 
+# In an image for GPUs: the CUDA module loads, so that only a driver is missing, and the loader finds cuBLAS and all that it needs.
+check_cuda() {
+  inside test -e /usr/local/lib/spexd/libspexd_cuda.so || return 0
+  local said library
+  said=$(inside spexd --device cuda 2>&1) && fail "spexd --device cuda ends with exit code 0"
+  [[ $said == *"no NVIDIA driver is installed"* ]] || fail "the CUDA module lacks more than a driver: $said"
+  library=$(inside sh -c 'cd /usr/local/lib && echo libcublas.so.*')
+  said=$(inside env LD_BIND_NOW=1 LD_PRELOAD="$library" spexd --version 2>&1 >/dev/null)
+  [ -z "$said" ] || fail "cuBLAS is not loaded: $said"
+  echo "for GPUs: the CUDA module and $library load, a driver is missing here"
+}
+
 job_runs_or_is_done() { inside curl -s http://127.0.0.1:9464/metrics | grep -Eq '^spexd_(jobs_in_flight|spectra_total) [1-9]'; }
 
 check() {
@@ -171,6 +184,7 @@ check() {
   echo "healthy: ${health[*]}"
   if inside touch /tmp/file 2>/dev/null; then fail "the root can be written to"; fi
   echo "the root is read-only"
+  check_cuda
   inside spex simulate --fibres 50 --rows 400 --seed 1 --out-dir /mnt >/dev/null
   inside spex --server 127.0.0.1:50051 -i /mnt/preproc-r0.fits -p /mnt/psf-r0.fits -o /mnt/frame.fits -q &
   local job=$! code

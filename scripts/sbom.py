@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes an SBOM of an image (SPDX 2.3, JSON) to stdout.
 
-scripts/sbom.py VERSION STATUS [--linked PACKAGE=VERSION]...
+scripts/sbom.py VERSION STATUS [--linked PART=VERSION]... [--bundled PART=VERSION]...
 
-VERSION is spexd's; STATUS is the image's /var/lib/dpkg/status, which names its Debian packages; --linked names what was
-compiled into the programs and is no package of the image. SOURCE_DATE_EPOCH sets the date.
+VERSION is spexd's; STATUS is the image's /var/lib/dpkg/status, which names its Debian packages. Of the parts that are
+no packages of the image, --linked names what was compiled into the programs, --bundled a library that lies beside them.
+SOURCE_DATE_EPOCH sets the date.
 """
 
 import argparse
@@ -48,12 +49,13 @@ def relation(of, kind, to):
     return {"spdxElementId": of["SPDXID"], "relationshipType": kind, "relatedSpdxElement": to["SPDXID"]}
 
 
-def document(version, status, linked):
+def document(version, status, linked, bundled):
     image, spexd = package("image", version), package("spexd", version, licenseDeclared="Apache-2.0")
     debian = [debian_package(fields) for fields in installed(status)]
     parts = [package(f"linked-{name}", its_version) for name, its_version in linked]
+    libraries = [package(f"bundled-{name}", its_version) for name, its_version in bundled]
     made = int(os.environ.get("SOURCE_DATE_EPOCH", datetime.datetime.now().timestamp()))
-    content = json.dumps([spexd, *debian, *parts], sort_keys=True).encode()
+    content = json.dumps([spexd, *debian, *parts, *libraries], sort_keys=True).encode()
     described = {"SPDXID": "SPDXRef-DOCUMENT"}
     return {
         "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", **described, "name": f"spexd {version}",
@@ -62,10 +64,10 @@ def document(version, status, linked):
             "created": datetime.datetime.fromtimestamp(made, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "creators": ["Tool: spexd-sbom"],
         },
-        "packages": [image, spexd, *debian, *parts],
+        "packages": [image, spexd, *debian, *parts, *libraries],
         "relationships": [
             relation(described, "DESCRIBES", image),
-            *(relation(image, "CONTAINS", part) for part in [spexd, *debian]),
+            *(relation(image, "CONTAINS", part) for part in [spexd, *debian, *libraries]),
             *(relation(spexd, "STATIC_LINK", part) for part in parts),
         ],
     }
@@ -75,11 +77,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("version")
     parser.add_argument("status")
-    parser.add_argument("--linked", action="append", default=[], type=lambda text: tuple(text.split("=", 1)))
+    for option in ["--linked", "--bundled"]:
+        parser.add_argument(option, action="append", default=[], type=lambda text: tuple(text.split("=", 1)))
     arguments = parser.parse_args()
     with open(arguments.status, encoding="utf-8") as file:
         status = file.read()
-    json.dump(document(arguments.version, status, arguments.linked), sys.stdout, indent=1)
+    json.dump(document(arguments.version, status, arguments.linked, arguments.bundled), sys.stdout, indent=1)
     print()
 
 
