@@ -27,6 +27,7 @@ WALKS = {
     "sources": [
         ("docs/development.md", "From a clone to spectra", {"./test.sh": "is what runs this"}),
         ("docs/install.md", "Sources", {}),
+        ("docs/install.md", "The service", {"systemctl": "no systemd runs there"}),
         ("README.md", "First use", {"night/": "needs a night's frames"}),
         *GUIDE,
         ("deploy/README.md", "Metrics and alerts", {}),
