@@ -2,7 +2,7 @@
 # Exit code 77, with the reason, where that cannot be done.
 #
 #   fresh_root FOLDER SUITE [PACKAGE...]    makes a root of this release of Debian: apt, what is essential, and the packages
-#   open_root FOLDER                        mounts /proc and /dev there, and copies what a machine needs in this network: names,
+#   open_root FOLDER                        mounts /proc, /sys and /dev there, and copies what a machine needs in this network: names,
 #                                           authorities, pip's configuration. The array root_env has the variables of that kind
 #   close_root FOLDER                       ends the root's processes and unmounts
 for tool in mmdebstrap dpkg-deb; do
@@ -29,6 +29,8 @@ mapfile -d '' -t root_env < <(env -0 | grep -zE '^(PIP_[A-Z_]+|SSL_CERT_FILE|REQ
 open_root() {
   local root=$1 pair file
   mount -t proc proc "$root/proc"
+  # Without /sys the C library sets errno while it counts processors, which gRPC then takes for the error of a connection.
+  mount --bind /sys "$root/sys"
   mount --bind /dev "$root/dev"
   mount -t tmpfs tmpfs "$root/dev/shm"
   cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
@@ -44,7 +46,7 @@ close_root() {
   for process in /proc/[0-9]*; do
     if [ "$(readlink "$process/root")" = "$root" ]; then kill -9 "${process#/proc/}" || true; fi
   done
-  for place in dev/shm dev proc; do
+  for place in dev/shm dev sys proc; do
     ! mountpoint -q "$root/$place" || umount "$root/$place"
   done
 }
