@@ -58,7 +58,7 @@ foreach(header
     core/products/analyse.h core/products/inputs/fiberflat.h
     core/products/joint/joint_product.h core/products/joint/redrock_table.h core/products/joint/row_selection.h
     core/model/coded_image.h core/model/fibre_range.h core/model/frame.h core/model/image.h core/model/mask_rule.h
-    core/model/psf.h core/model/target_spectra.h core/model/traces/trace_shifts.h core/model/truth.h core/model/wavelength_grid.h
+    core/model/psf.h core/model/spots/gauss_hermite.h core/model/spots/sampled.h core/model/spots/sampled_formula.h core/model/spots/spot_model.h core/model/spots/stamp.h core/model/target_spectra.h core/model/traces/trace_shifts.h core/model/traces/traces.h core/model/truth.h core/model/wavelength_grid.h
     core/traces/shifts/options.h core/traces/shifts/reference.h proto/assembler/job_outcome.h)
   cmake_path(GET header PARENT_PATH folder)
   install(FILES ${header} DESTINATION ${SPEXD_INSTALL_HEADERS}/${folder} COMPONENT dev)

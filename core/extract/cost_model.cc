@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <numbers>
+#include <variant>
 
 #include "core/extract/band_rule.h"
 #include "core/plan/grid_plan.h"
@@ -27,9 +28,8 @@ constexpr double kUnequalWeights = 1.2, kPolesOfLog = 1.28, kMaxLog = 18;
 constexpr double kSweeps = 2;
 // Solutions for the flux: one, and one or two corrections, each with a residual.
 constexpr double kSolutions = 2.5;
-// Operations of an erf and an exp at a pixel's edge, and of a pixel of the tail, of the image and of the
-// model.
-constexpr double kEdge = 40, kTailPixel = 30, kImagePixel = 5, kModelPixel = 6;
+// Operations of a pixel of the image and of the model.
+constexpr double kImagePixel = 5, kModelPixel = 6;
 
 double Square(double x) { return x * x; }
 
@@ -44,13 +44,7 @@ double SharedRows(const Psf& psf, const SpotSpacing& spacing, double* count) {
 }
 
 double FlopsOfSpot(const Psf& psf) {
-  const double pixels = double{1} * psf.spot_rows() * psf.spot_columns();
-  const double series = static_cast<double>(psf.terms.size() + 2) * psf.sigma_x.coeff.shape(1) * 4;
-  const double edges = (psf.spot_rows() + psf.spot_columns() + 2) * kEdge;
-  const double sums =
-      2.0 * static_cast<double>(psf.terms.size()) * psf.spot_rows() + 2.0 * (psf.max_degree_x + 1) * pixels;
-  const double tail = psf.tail_amplitude.empty() ? 0 : kTailPixel * pixels;
-  return series + edges + sums + tail + 2 * pixels;
+  return std::visit([](const auto& model) { return model.Flops(); }, psf.spots);
 }
 
 }  // namespace
@@ -65,19 +59,21 @@ SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid) {
     for (int w = 0; w < kWaves; ++w) {
       const double wave = grid.first + span * w / kWaves;
       const double step =
-          std::abs(Evaluate(psf.y, fibre, wave + span / kWaves) - Evaluate(psf.y, fibre, wave)) * grid.step *
+          std::abs(Evaluate(psf.traces.y, fibre, wave + span / kWaves) - Evaluate(psf.traces.y, fibre, wave)) * grid.step *
           kWaves / span;
       rows += step;
       least = std::min(least, step);
     }
     const double middle = grid.first + 0.5 * span;
     const int next = fibre + 1 < psf.fibres ? fibre + 1 : std::max(fibre - 1, 0);
-    columns += std::abs(Evaluate(psf.x, next, middle) - Evaluate(psf.x, fibre, middle));
+    columns += std::abs(Evaluate(psf.traces.x, next, middle) - Evaluate(psf.traces.x, fibre, middle));
   }
   // Finer grids than this are refused (CheckGrid).
   spacing.rows = std::max(rows / (kWaves * kFibres), kMinRowsPerBin);
   spacing.min_rows = std::max(least, kMinRowsPerBin);
-  const double sigma = Evaluate(psf.sigma_y, psf.fibres / 2, grid.first + 0.5 * span);
+  const double middle = grid.first + 0.5 * span;
+  const double sigma =
+      std::visit([&](const auto& model) { return model.SigmaY(psf.fibres / 2, middle); }, psf.spots);
   spacing.sigma = std::max(sigma, 0.0) / spacing.rows;
   spacing.columns = psf.fibres > 1 ? std::max(columns / kFibres, 1.0) : psf.spot_columns();
   return spacing;

@@ -16,7 +16,6 @@
 #include "core/fits/psf_type.h"
 #include "core/fits/readers.h"
 #include "core/model/psf_traces/lost_fibres.h"
-#include "core/model/psf_traces/psf_outline.h"
 
 namespace spexd {
 namespace {
@@ -38,10 +37,10 @@ absl::Status ReadKeywords(const Hdu& hdu, Psf& psf) {
   } integers[] = {
       {"NPIX_X", &psf.columns, 1, kMaxCcdSide},
       {"NPIX_Y", &psf.rows, 1, kMaxCcdSide},
-      {"HSIZEX", &psf.half_x, 1, kMaxHalfSpot},
-      {"HSIZEY", &psf.half_y, 1, kMaxHalfSpot},
-      {"GHDEGX", &psf.max_degree_x, 0, kMaxHermiteDegree},
-      {"GHDEGY", &psf.max_degree_y, 0, kMaxHermiteDegree},
+      {"HSIZEX", &psf.stamp().x.middle, 1, kMaxHalfSpot},
+      {"HSIZEY", &psf.stamp().y.middle, 1, kMaxHalfSpot},
+      {"GHDEGX", &GaussHermite(psf).core().max_degree_x, 0, kMaxHermiteDegree},
+      {"GHDEGY", &GaussHermite(psf).core().max_degree_y, 0, kMaxHermiteDegree},
       {"FIBERMIN", &psf.fibre_min, 0, INT32_MAX / 2},
   };
   for (const auto& field : integers) {
@@ -173,9 +172,9 @@ void TakeTerms(ParameterTables& tables, Psf& psf) {
     GaussHermiteTerm term;
     if (!IsTerm(name, &term)) continue;
     term.amplitude = std::move(table);
-    psf.terms.push_back(std::move(term));
+    GaussHermite(psf).core().terms.push_back(std::move(term));
   }
-  std::sort(psf.terms.begin(), psf.terms.end(), [](const GaussHermiteTerm& a, const GaussHermiteTerm& b) {
+  std::sort(GaussHermite(psf).core().terms.begin(), GaussHermite(psf).core().terms.end(), [](const GaussHermiteTerm& a, const GaussHermiteTerm& b) {
     return std::tie(a.degree_x, a.degree_y) < std::tie(b.degree_x, b.degree_y);
   });
 }
@@ -183,11 +182,11 @@ void TakeTerms(ParameterTables& tables, Psf& psf) {
 absl::Status TakeTail(const Hdu& hdu, ParameterTables& tables, Psf& psf) {
   const auto amplitude = tables.find("TAILAMP");
   if (amplitude == tables.end() || AllZero(amplitude->second)) return absl::OkStatus();
-  psf.tail_amplitude = std::move(amplitude->second);
-  SPEXD_ASSIGN_OR_RETURN(psf.tail_core, Take(hdu, tables, "TAILCORE"));
-  SPEXD_ASSIGN_OR_RETURN(psf.tail_index, Take(hdu, tables, "TAILINDE"));
-  SPEXD_ASSIGN_OR_RETURN(psf.tail_scale_x, Take(hdu, tables, "TAILXSCA"));
-  SPEXD_ASSIGN_OR_RETURN(psf.tail_scale_y, Take(hdu, tables, "TAILYSCA"));
+  GaussHermite(psf).tail_amplitude = std::move(amplitude->second);
+  SPEXD_ASSIGN_OR_RETURN(GaussHermite(psf).tail_core, Take(hdu, tables, "TAILCORE"));
+  SPEXD_ASSIGN_OR_RETURN(GaussHermite(psf).tail_index, Take(hdu, tables, "TAILINDE"));
+  SPEXD_ASSIGN_OR_RETURN(GaussHermite(psf).tail_scale_x, Take(hdu, tables, "TAILXSCA"));
+  SPEXD_ASSIGN_OR_RETURN(GaussHermite(psf).tail_scale_y, Take(hdu, tables, "TAILYSCA"));
   return absl::OkStatus();
 }
 
@@ -211,14 +210,14 @@ absl::Status ReadTables(const FitsFile& file, int version, int64_t max_terms_byt
                                       psf.wave_max));
   }
   if (version == 3) {
-    SPEXD_ASSIGN_OR_RETURN(psf.x, ReadTrace(file, "XTRACE", psf));
-    SPEXD_ASSIGN_OR_RETURN(psf.y, ReadTrace(file, "YTRACE", psf));
+    SPEXD_ASSIGN_OR_RETURN(psf.traces.x, ReadTrace(file, "XTRACE", psf));
+    SPEXD_ASSIGN_OR_RETURN(psf.traces.y, ReadTrace(file, "YTRACE", psf));
   } else {
-    SPEXD_ASSIGN_OR_RETURN(psf.x, Take(*hdu, tables, "X"));
-    SPEXD_ASSIGN_OR_RETURN(psf.y, Take(*hdu, tables, "Y"));
+    SPEXD_ASSIGN_OR_RETURN(psf.traces.x, Take(*hdu, tables, "X"));
+    SPEXD_ASSIGN_OR_RETURN(psf.traces.y, Take(*hdu, tables, "Y"));
   }
-  SPEXD_ASSIGN_OR_RETURN(psf.sigma_x, Take(*hdu, tables, "GHSIGX"));
-  SPEXD_ASSIGN_OR_RETURN(psf.sigma_y, Take(*hdu, tables, "GHSIGY"));
+  SPEXD_ASSIGN_OR_RETURN(GaussHermite(psf).core().sigma_x, Take(*hdu, tables, "GHSIGX"));
+  SPEXD_ASSIGN_OR_RETURN(GaussHermite(psf).core().sigma_y, Take(*hdu, tables, "GHSIGY"));
   SPEXD_RETURN_IF_ERROR(TakeTail(*hdu, tables, psf));
   TakeTerms(tables, psf);
   return absl::OkStatus();
@@ -248,7 +247,7 @@ absl::StatusOr<Psf> Read(const Source& source, int64_t max_terms_bytes, const st
   SPEXD_RETURN_IF_ERROR(ReadTables(file, version, max_terms_bytes, stop, psf));
   SPEXD_RETURN_IF_ERROR(ReadOrigin(file, psf));
   EmptyLostFibres(&psf);
-  const absl::Status status = HasAllTerms(psf) ? CheckPsf(psf) : CheckPsfOutline(psf);
+  const absl::Status status = IsComplete(psf) ? CheckPsf(psf) : CheckPsfOutline(psf);
   if (!status.ok()) return absl::Status(status.code(), absl::StrCat(source.name(), ": ", status.message()));
   psf.content_hash = source.content_hash();
   return psf;

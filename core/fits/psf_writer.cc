@@ -67,22 +67,22 @@ struct Row {
 };
 
 std::vector<Row> TableRows(const Psf& psf) {
-  std::vector<Row> rows{{"GHSIGX", &psf.sigma_x}, {"GHSIGY", &psf.sigma_y}};
-  for (int x = 0; x <= psf.max_degree_x; ++x) {
-    for (int y = 0; y <= psf.max_degree_y; ++y) {
-      const auto term = std::find_if(psf.terms.begin(), psf.terms.end(), [x, y](const GaussHermiteTerm& t) {
+  std::vector<Row> rows{{"GHSIGX", &GaussHermite(psf).core().sigma_x}, {"GHSIGY", &GaussHermite(psf).core().sigma_y}};
+  for (int x = 0; x <= GaussHermite(psf).core().max_degree_x; ++x) {
+    for (int y = 0; y <= GaussHermite(psf).core().max_degree_y; ++y) {
+      const auto term = std::find_if(GaussHermite(psf).core().terms.begin(), GaussHermite(psf).core().terms.end(), [x, y](const GaussHermiteTerm& t) {
         return t.degree_x == x && t.degree_y == y;
       });
       rows.push_back(
-          {absl::StrFormat("GH-%d-%d", x, y), term == psf.terms.end() ? nullptr : &term->amplitude});
+          {absl::StrFormat("GH-%d-%d", x, y), term == GaussHermite(psf).core().terms.end() ? nullptr : &term->amplitude});
     }
   }
   // Without a tail only its amplitude is 0: readers that evaluate it all the same divide by its core.
-  const Row tail[] = {{"TAILAMP", &psf.tail_amplitude},
-                      {"TAILCORE", &psf.tail_core, 1},
-                      {"TAILXSCA", &psf.tail_scale_x, 1},
-                      {"TAILYSCA", &psf.tail_scale_y, 1},
-                      {"TAILINDE", &psf.tail_index, 2}};
+  const Row tail[] = {{"TAILAMP", &GaussHermite(psf).tail_amplitude},
+                      {"TAILCORE", &GaussHermite(psf).tail_core, 1},
+                      {"TAILXSCA", &GaussHermite(psf).tail_scale_x, 1},
+                      {"TAILYSCA", &GaussHermite(psf).tail_scale_y, 1},
+                      {"TAILINDE", &GaussHermite(psf).tail_index, 2}};
   for (const Row& row : tail)
     rows.push_back({row.name, row.table->empty() ? nullptr : row.table, row.constant});
   return rows;
@@ -101,14 +101,14 @@ void WriteParameters(const Psf& psf, FitsBuilder& fits) {
   fits.Text("PSFVER", absl::StrCat(kVersion), "");
   fits.Integer("NPIX_X", psf.columns, "columns of the CCD image");
   fits.Integer("NPIX_Y", psf.rows, "rows of the CCD image");
-  fits.Integer("HSIZEX", psf.half_x, "half size of a spot, NX = 2 HSIZEX + 1");
-  fits.Integer("HSIZEY", psf.half_y, "half size of a spot, NY = 2 HSIZEY + 1");
+  fits.Integer("HSIZEX", psf.stamp().x.middle, "half size of a spot, NX = 2 HSIZEX + 1");
+  fits.Integer("HSIZEY", psf.stamp().y.middle, "half size of a spot, NY = 2 HSIZEY + 1");
   fits.Integer("FIBERMIN", psf.fibre_min, "first fibre");
   fits.Integer("FIBERMAX", psf.fibre_min + psf.fibres - 1, "last fibre (included)");
   fits.Integer("NPARAMS", static_cast<int64_t>(rows.size()), "number of parameters");
   fits.Integer("LEGDEG", coefficients - 1, "degree of the Legendre series");
-  fits.Integer("GHDEGX", psf.max_degree_x, "Hermite degree along columns");
-  fits.Integer("GHDEGY", psf.max_degree_y, "Hermite degree along rows");
+  fits.Integer("GHDEGX", GaussHermite(psf).core().max_degree_x, "Hermite degree along columns");
+  fits.Integer("GHDEGY", GaussHermite(psf).core().max_degree_y, "Hermite degree along rows");
   fits.Number("WAVEMIN", psf.wave_min, "[Angstrom] of the Legendre series");
   fits.Number("WAVEMAX", psf.wave_max, "[Angstrom] of the Legendre series");
   fits.Number("PSFERR", psf.psferr, "fractional error of the PSF model");
@@ -139,10 +139,10 @@ void WriteParameters(const Psf& psf, FitsBuilder& fits) {
 absl::Status WritePsf(const Psf& psf, const std::string& path) {
   SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
   FitsBuilder fits(int64_t{4} << 20);
-  WriteTrace("XTRACE", psf.x, psf, fits);
-  fits.Pixels(psf.x.coeff.flat());
-  WriteTrace("YTRACE", psf.y, psf, fits);
-  fits.Pixels(psf.y.coeff.flat());
+  WriteTrace("XTRACE", psf.traces.x, psf, fits);
+  fits.Pixels(psf.traces.x.coeff.flat());
+  WriteTrace("YTRACE", psf.traces.y, psf, fits);
+  fits.Pixels(psf.traces.y.coeff.flat());
   WriteParameters(psf, fits);
   return fits.Write(path);
 }

@@ -51,8 +51,8 @@ TraceReport ReportTraces(const Psf& psf, TraceShifts shifts, const JobPlan& plan
   report.moved = !IsNegligible(shifts.x, kNegligibleShiftX) || !IsNegligible(shifts.y, kNegligibleShiftY);
   report.shifts = std::move(shifts);
   if (plan.trace_shifts != TraceAxes::kX) report.reference = reference_name;
-  report.wave_min = psf.x.wave_min;
-  report.wave_max = psf.x.wave_max;
+  report.wave_min = psf.traces.x.wave_min;
+  report.wave_max = psf.traces.x.wave_max;
   report.u = FibrePositions(psf);
   return report;
 }
@@ -80,7 +80,7 @@ absl::StatusOr<TraceReport> MeasureFrameTraces(const JobSources& sources, const 
     input.image_cards = std::move(header.image_cards);
   }
   JobSpec traces = spec;
-  traces.grid = OneBinWithin(input.psf->x);
+  traces.grid = OneBinWithin(input.psf->traces.x);
   SPEXD_ASSIGN_OR_RETURN(const JobPlan plan, PlanJob(traces, input));
   SPEXD_ASSIGN_OR_RETURN(const Image image, sources.arrays.has_value()
                                                 ? CopyImage(sources.arrays->planes, workers)

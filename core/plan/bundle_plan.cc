@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/base/array.h"
-#include "core/model/spot_formula.h"
+#include "core/model/spots/stamp.h"
 #include "core/plan/fibre_blocks.h"
 
 namespace spexd {
@@ -19,14 +19,14 @@ struct Corners {
 // Wavelengths located between two checks of the stop token.
 constexpr size_t kStretch = 4096;
 
-bool Locate(const LegendreTable& trace, absl::Span<const double> wave, int fibre, int half,
+bool Locate(const LegendreTable& trace, absl::Span<const double> wave, int fibre, const StampAxis& axis,
             absl::Span<int32_t> first, const std::stop_token& stop) {
   double centre[kStretch];
   for (size_t from = 0; from < wave.size(); from += kStretch) {
     if (stop.stop_requested()) return false;
     const absl::Span<const double> stretch = wave.subspan(from, kStretch);
     EvaluateMany(trace, fibre, stretch, absl::MakeSpan(centre, stretch.size()));
-    for (size_t j = 0; j < stretch.size(); ++j) first[from + j] = LocateSpot(centre[j], half).first;
+    for (size_t j = 0; j < stretch.size(); ++j) first[from + j] = LocateSpot(centre[j], axis).first;
   }
   return true;
 }
@@ -100,8 +100,8 @@ absl::StatusOr<BundlePlan> MakeBundlePlan(const Psf& psf, const WavelengthGrid& 
   const std::vector<double> wave = padded.Values();
   for (int i = 0; i < fibres.count; ++i) {
     const int fibre = fibres.first + i;
-    if (!Locate(psf.x, wave, fibre, psf.half_x, corners.column.Row(i), stop)) return stopped;
-    if (!Locate(psf.y, wave, fibre, psf.half_y, corners.row.Row(i), stop)) return stopped;
+    if (!Locate(psf.traces.x, wave, fibre, psf.stamp().x, corners.column.Row(i), stop)) return stopped;
+    if (!Locate(psf.traces.y, wave, fibre, psf.stamp().y, corners.row.Row(i), stop)) return stopped;
   }
   FindColumns(psf, corners, &plan);
   if (!FindReaches(psf, corners, stop, &plan)) return stopped;

@@ -24,7 +24,7 @@ double Product(const Psf& psf, const Spot& a, const Spot& b) {
 
 // The wavelength at which the trace of `fibre` is at row `y`, near `wave`.
 double WaveAtRow(const Psf& psf, int fibre, double y, double wave) {
-  const double here = Evaluate(psf.y, fibre, wave), slope = Evaluate(psf.y, fibre, wave + 1) - here;
+  const double here = Evaluate(psf.traces.y, fibre, wave), slope = Evaluate(psf.traces.y, fibre, wave + 1) - here;
   return slope != 0 ? wave + std::clamp((y - here) / slope, -20.0, 20.0) : wave;
 }
 
@@ -36,7 +36,7 @@ bool HasSpot(const Psf& psf, int fibre, double wave) {
 
 // The fibre nearest to the middle of those from which on `reach` more all have spots: some have none, and
 // couplings of others tell of the whole bundle. The middle if there is no such fibre.
-int SampledFibre(const Psf& psf, FibreRange fibres, int reach, double wave) {
+int FibreToSample(const Psf& psf, FibreRange fibres, int reach, double wave) {
   const int last = fibres.count - 1 - reach, middle = last / 2;
   const auto all_have_spots = [&](int first) {
     for (int k = first; k <= first + reach; ++k) {
@@ -57,7 +57,7 @@ int SampledFibre(const Psf& psf, FibreRange fibres, int reach, double wave) {
 void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>* coupling) {
   Spot first, other;
   EvaluateSpot(psf, fibre, wave, &first);
-  const double norm = Product(psf, first, first), y = Evaluate(psf.y, fibre, wave);
+  const double norm = Product(psf, first, first), y = Evaluate(psf.traces.y, fibre, wave);
   for (size_t apart = 1; apart < coupling->size(); ++apart) {
     const int neighbour = fibre + static_cast<int>(apart);
     EvaluateSpot(psf, neighbour, WaveAtRow(psf, neighbour, y, wave), &other);
@@ -83,7 +83,7 @@ int FibresPerBlock(const Psf& psf, const WavelengthGrid& grid, FibreRange fibres
   std::vector<double> coupling(fibre_reach + 1, 0.0);
   for (double at : {0.1, 0.9}) {
     const double wave = grid.first + at * (grid.last() - grid.first);
-    SampleCouplings(psf, SampledFibre(psf, fibres, fibre_reach, wave), wave, &coupling);
+    SampleCouplings(psf, FibreToSample(psf, fibres, fibre_reach, wave), wave, &coupling);
   }
   int block = fibre_reach;
   while (block > 1 && Neglected(coupling, block) <= kNeglectedCoupling) --block;

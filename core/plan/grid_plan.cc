@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <string>
-#include <utility>
-#include <vector>
+#include <variant>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
@@ -16,9 +13,12 @@ namespace {
 
 constexpr double kMaxSamples = 8192;  // of traces along a domain, which a file may make very long
 
-absl::Status CheckDomain(const char* name, const LegendreTable& table, const Psf& psf,
-                         const WavelengthGrid& grid) {
-  if (grid.first >= table.wave_min - kDomainMargin && grid.last() <= table.wave_max + kDomainMargin) {
+WaveRange DomainOfSpots(const Psf& psf) {
+  return std::visit([](const auto& model) { return model.Domain(); }, psf.spots);
+}
+
+absl::Status CheckDomain(const char* name, WaveRange domain, const Psf& psf, const WavelengthGrid& grid) {
+  if (grid.first >= domain.first - kDomainMargin && grid.last() <= domain.last + kDomainMargin) {
     return absl::OkStatus();
   }
   const WaveRange range = RangeOnCcd(psf);
@@ -26,60 +26,9 @@ absl::Status CheckDomain(const char* name, const LegendreTable& table, const Psf
   return absl::InvalidArgumentError(absl::StrFormat(
       "wavelength grid %.6g to %.6g Angstrom exceeds the PSF's domain of %s, %.6g to %.6g, by more than %g; "
       "the CCD shows %.6g to %.6g of all fibres: use -w %.10g,%.10g,%.10g",
-      grid.first, grid.last(), name, table.wave_min, table.wave_max, kDomainMargin, range.first, range.last,
+      grid.first, grid.last(), name, domain.first, domain.last, kDomainMargin, range.first, range.last,
       overlap ? std::max(range.first, grid.first) : range.first,
       overlap ? std::min(range.last, grid.last()) : range.last, grid.step));
-}
-
-// Upper bounds of the Legendre polynomials' absolute values from `first` to `last` Angstrom, by degree. They
-// are the polynomials' values at t = 1, and beyond the domain at the largest |t|.
-std::vector<double> PolynomialBounds(const LegendreTable& table, WaveRange range) {
-  double reach = 1;
-  for (const double wave : {range.first, range.last}) {
-    reach = std::max(reach, std::abs(2 * (wave - table.wave_min) / (table.wave_max - table.wave_min) - 1));
-  }
-  constexpr double kMax = std::numeric_limits<double>::max();
-  std::vector<double> bounds(static_cast<size_t>(table.coeff.shape(1)), reach <= kMax ? 1 : HUGE_VAL);
-  if (bounds.size() > 1) bounds[1] = reach;
-  for (size_t k = 2; k < bounds.size(); ++k) {
-    const double n = static_cast<double>(k);
-    bounds[k] = ((2 * n - 1) * reach * bounds[k - 1] - (n - 1) * bounds[k - 2]) / n;
-    if (!(bounds[k] <= kMax)) bounds[k] = HUGE_VAL;  // and all later ones
-  }
-  return bounds;
-}
-
-absl::Status CheckValues(const std::string& name, const LegendreTable& table, WaveRange range) {
-  const std::vector<double> bounds = PolynomialBounds(table, range);
-  for (int64_t fibre = 0; fibre < table.coeff.shape(0); ++fibre) {
-    const absl::Span<const double> row = table.coeff.Row(fibre);
-    double most = 0;
-    for (size_t k = 0; k < row.size(); ++k) most += row[k] == 0 ? 0 : std::abs(row[k]) * bounds[k];
-    if (most <= kMaxSeriesValue) continue;
-    return absl::InvalidArgumentError(
-        absl::StrFormat("PSF: %s of fibre %d may reach %.3g between %.6g and %.6g Angstrom, the limit is %g",
-                        name, fibre, most, range.first, range.last, kMaxSeriesValue));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckAllValues(const Psf& psf, WaveRange range) {
-  const std::pair<const char*, const LegendreTable*> tables[] = {{"XTRACE", &psf.x},
-                                                                 {"YTRACE", &psf.y},
-                                                                 {"GHSIGX", &psf.sigma_x},
-                                                                 {"GHSIGY", &psf.sigma_y},
-                                                                 {"TAILAMP", &psf.tail_amplitude},
-                                                                 {"TAILCORE", &psf.tail_core},
-                                                                 {"TAILINDE", &psf.tail_index},
-                                                                 {"TAILXSCA", &psf.tail_scale_x},
-                                                                 {"TAILYSCA", &psf.tail_scale_y}};
-  for (const auto& [name, table] : tables) {
-    if (!table->empty()) SPEXD_RETURN_IF_ERROR(CheckValues(name, *table, range));
-  }
-  for (const GaussHermiteTerm& term : psf.terms) {
-    if (!term.amplitude.empty()) SPEXD_RETURN_IF_ERROR(CheckValues(NameOf(term), term.amplitude, range));
-  }
-  return absl::OkStatus();
 }
 
 // The least number of CCD rows between neighbouring bins, of the first, middle and last fibre.
@@ -89,7 +38,7 @@ double RowsPerBin(const Psf& psf, const WavelengthGrid& grid) {
   for (int fibre : {0, psf.fibres / 2, psf.fibres - 1}) {
     for (double wave : {grid.first, middle, grid.last()}) {
       // The step is over an Angstrom, so that it is valid for one bin as for many.
-      const double rows = Evaluate(psf.y, fibre, wave + 0.5) - Evaluate(psf.y, fibre, wave - 0.5);
+      const double rows = Evaluate(psf.traces.y, fibre, wave + 0.5) - Evaluate(psf.traces.y, fibre, wave - 0.5);
       least = std::min(least, std::abs(rows) * grid.step);
     }
   }
@@ -109,11 +58,12 @@ absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid) {
     return absl::InvalidArgumentError(
         absl::StrFormat("wavelength grid: %d bins, the limit is %d", grid.count, kMaxWavelengthBins));
   }
-  SPEXD_RETURN_IF_ERROR(CheckDomain("XTRACE", psf.x, psf, grid));
-  SPEXD_RETURN_IF_ERROR(CheckDomain("YTRACE", psf.y, psf, grid));
-  SPEXD_RETURN_IF_ERROR(CheckDomain("GHSIGX", psf.sigma_x, psf, grid));
+  const LegendreTable &x = psf.traces.x, &y = psf.traces.y;
+  SPEXD_RETURN_IF_ERROR(CheckDomain("XTRACE", {x.wave_min, x.wave_max}, psf, grid));
+  SPEXD_RETURN_IF_ERROR(CheckDomain("YTRACE", {y.wave_min, y.wave_max}, psf, grid));
+  SPEXD_RETURN_IF_ERROR(CheckDomain("its spots", DomainOfSpots(psf), psf, grid));
   // RowsPerBin looks half an Angstrom beyond the grid.
-  SPEXD_RETURN_IF_ERROR(CheckValues("YTRACE", psf.y, {grid.first - 0.5, grid.last() + 0.5}));
+  SPEXD_RETURN_IF_ERROR(CheckValues("YTRACE", y, {grid.first - 0.5, grid.last() + 0.5}));
   const double rows = RowsPerBin(psf, grid);
   if (!(rows >= kMinRowsPerBin)) {
     return absl::InvalidArgumentError(
@@ -121,25 +71,30 @@ absl::Status CheckGrid(const Psf& psf, const WavelengthGrid& grid) {
                         rows, kMinRowsPerBin));
   }
   const WavelengthGrid padded = Padded(grid, PadBins(psf, grid));
-  return CheckAllValues(psf, {padded.first, padded.last()});
+  const WaveRange range = {padded.first, padded.last()};
+  SPEXD_RETURN_IF_ERROR(CheckValues("XTRACE", x, range));
+  SPEXD_RETURN_IF_ERROR(CheckValues("YTRACE", y, range));
+  return std::visit([range](const auto& model) { return model.CheckOn(range); }, psf.spots);
 }
 
 WaveRange RangeOnCcd(const Psf& psf) {
-  const WaveRange domain = {std::ceil(std::max({psf.x.wave_min, psf.y.wave_min, psf.sigma_x.wave_min})),
-                            std::floor(std::min({psf.x.wave_max, psf.y.wave_max, psf.sigma_x.wave_max}))};
+  const LegendreTable &x = psf.traces.x, &y = psf.traces.y;
+  const WaveRange spots = DomainOfSpots(psf);
+  const WaveRange domain = {std::ceil(std::max({x.wave_min, y.wave_min, spots.first})),
+                            std::floor(std::min({x.wave_max, y.wave_max, spots.last}))};
   const double step = std::max(1.0, std::ceil((domain.last - domain.first) / kMaxSamples));
   WaveRange range = {INFINITY, -INFINITY};
   for (double wave = domain.first; wave <= domain.last; wave += step) {
     bool on_ccd = true;
     for (int fibre = 0; fibre < psf.fibres && on_ccd; ++fibre) {
-      const double row = Evaluate(psf.y, fibre, wave);
+      const double row = Evaluate(y, fibre, wave);
       on_ccd = !(row < 0 || row > psf.rows - 1);  // a fibre without a trace limits nothing
     }
     if (!on_ccd) continue;
     range.first = std::min(range.first, wave);
     range.last = wave;
   }
-  return range.first <= range.last ? range : WaveRange{psf.y.wave_min, psf.y.wave_max};
+  return range.first <= range.last ? range : WaveRange{y.wave_min, y.wave_max};
 }
 
 bool IsFineGrid(const WavelengthGrid& grid) {
@@ -157,13 +112,13 @@ int ReachEstimate(const Psf& psf, const WavelengthGrid& grid) {
 }
 
 int FibreReachEstimate(const Psf& psf) {
-  const double wave = 0.5 * (psf.x.wave_min + psf.x.wave_max);
+  const double wave = 0.5 * (psf.traces.x.wave_min + psf.traces.x.wave_max);
   int reach = 0;
   for (int first : {0, psf.fibres / 2}) {
-    const double x = Evaluate(psf.x, first, wave);
+    const double x = Evaluate(psf.traces.x, first, wave);
     int apart = 0;
     while (first + apart + 1 < psf.fibres &&
-           std::abs(Evaluate(psf.x, first + apart + 1, wave) - x) < psf.spot_columns() + 1) {
+           std::abs(Evaluate(psf.traces.x, first + apart + 1, wave) - x) < psf.spot_columns() + 1) {
       ++apart;
     }
     reach = std::max(reach, apart);
@@ -179,7 +134,7 @@ int ColumnsEstimate(const Psf& psf, const WavelengthGrid& grid, int bundle_size)
     double low = psf.columns, high = 0;
     for (int fibre : {first, std::min(first + size, psf.fibres) - 1}) {
       for (int k = 0; k <= 4; ++k) {
-        const double x = Evaluate(psf.x, fibre, grid.first + 0.25 * k * (grid.last() - grid.first));
+        const double x = Evaluate(psf.traces.x, fibre, grid.first + 0.25 * k * (grid.last() - grid.first));
         low = std::min(low, x);
         high = std::max(high, x);
       }

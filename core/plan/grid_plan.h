@@ -11,15 +11,6 @@ namespace spexd {
 
 inline constexpr double kDomainMargin = 2.0;    // Angstrom by which a grid may exceed the PSF's domain
 inline constexpr double kMinRowsPerBin = 0.05;  // finer bins would make bands without limit
-// Limit of what a series of a PSF may reach on a grid, either way. Sums and products of such values are
-// finite, also as float32.
-inline constexpr double kMaxSeriesValue = 1e30;
-
-// Wavelengths in Angstrom.
-struct WaveRange {
-  double first = 0, last = 0;
-};
-
 // The whole Angstroms at which all fibres have their spots' centres on the CCD, within the domain of traces
 // and widths; the whole domain if there are none.
 WaveRange RangeOnCcd(const Psf& psf);

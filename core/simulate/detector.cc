@@ -44,7 +44,7 @@ void AddCosmicRay(Random& random, PreprocFile& preproc) {
 void AddHoles(const Psf& psf, int count, Random random, PreprocFile& preproc) {
   const int rows = std::min(kHoleRows, psf.rows / 3), columns = std::min(kHoleColumns, psf.columns / 2);
   int first_row = std::min(psf.rows - rows, psf.rows * 11 / 20);
-  const double trace = Evaluate(psf.x, psf.fibres / 2, 0.5 * (psf.wave_min + psf.wave_max));
+  const double trace = Evaluate(psf.traces.x, psf.fibres / 2, 0.5 * (psf.wave_min + psf.wave_max));
   int first_column = std::clamp(static_cast<int>(trace) - columns / 2, 0, psf.columns - columns);
   for (int k = 0; k < count; ++k) {
     for (int row = first_row; row < first_row + rows; ++row) {

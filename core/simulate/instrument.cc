@@ -72,24 +72,24 @@ LegendreTable Vary(const Psf& psf, double mean, std::initializer_list<double> am
 }
 
 void MakeTraces(Psf& psf, double fraction, Random& random) {
-  psf.x = MakeTable(psf, 7);
-  psf.y = MakeTable(psf, 7);
+  psf.traces.x = MakeTable(psf, 7);
+  psf.traces.y = MakeTable(psf, 7);
   const double left = 0.5 * (psf.columns - 1 - Span(psf.fibres));
   const double f2 = fraction * fraction, f3 = f2 * fraction;
   for (int i = 0; i < psf.fibres; ++i) {
     const double position = static_cast<double>(i) / kMaxSimulatedFibres;
     const double side = 2 * position - 1;
-    psf.x.coeff(i, 0) = left + Span(i + 1) + random.Uniform(-0.15, 0.15);
-    psf.x.coeff(i, 1) = 5.8 * side * fraction;
-    psf.x.coeff(i, 2) = 2.9 * side * f2;
-    psf.x.coeff(i, 3) = 0.1 * side * f3;
+    psf.traces.x.coeff(i, 0) = left + Span(i + 1) + random.Uniform(-0.15, 0.15);
+    psf.traces.x.coeff(i, 1) = 5.8 * side * fraction;
+    psf.traces.x.coeff(i, 2) = 2.9 * side * f2;
+    psf.traces.x.coeff(i, 3) = 0.1 * side * f3;
     // Rows bend by 40 over a full slit; the dispersion changes a little along the CCD.
     const double bow = (40 * side * side - 20) * fraction;
     const double curve = 61 * f2, twist = 3.5 * f3;
-    psf.y.coeff(i, 0) = 0.5 * (psf.rows - 1) - curve + bow;
-    psf.y.coeff(i, 1) = 0.5 * (psf.rows - 1) - kEndMargin - twist;
-    psf.y.coeff(i, 2) = curve;
-    psf.y.coeff(i, 3) = twist;
+    psf.traces.y.coeff(i, 0) = 0.5 * (psf.rows - 1) - curve + bow;
+    psf.traces.y.coeff(i, 1) = 0.5 * (psf.rows - 1) - kEndMargin - twist;
+    psf.traces.y.coeff(i, 2) = curve;
+    psf.traces.y.coeff(i, 3) = twist;
   }
 }
 
@@ -149,9 +149,8 @@ Psf MakePsf(const SimulatorOptions& options, const Camera& camera) {
   psf.rows = options.rows;
   psf.columns = options.columns;
   psf.fibres = options.fibres;
-  psf.half_x = 8;
-  psf.half_y = 5;
-  psf.max_degree_x = psf.max_degree_y = kDegree;
+  GaussHermite(psf).stamp = {CentredAxis(8), CentredAxis(5)};
+  GaussHermite(psf).core().max_degree_x = GaussHermite(psf).core().max_degree_y = kDegree;
   const double half = 0.5 * camera.dispersion * (options.rows - 1 - 2 * kEndMargin);
   // Rounded to whole tenths, as a header shows them.
   psf.wave_min = std::round(10 * (camera.middle - half)) / 10;
@@ -160,8 +159,8 @@ Psf MakePsf(const SimulatorOptions& options, const Camera& camera) {
   Random random(options.seed, 1);
   const double fraction = std::min(1.0, static_cast<double>(options.rows) / camera.rows);
   MakeTraces(psf, fraction, random);
-  psf.sigma_x = Vary(psf, 1.05, {0.02, 0.04, 0.02, 0.01}, fraction, random);
-  psf.sigma_y = Vary(psf, 1.11, {0.015, 0.06, 0.015, 0.01}, fraction, random);
+  GaussHermite(psf).core().sigma_x = Vary(psf, 1.05, {0.02, 0.04, 0.02, 0.01}, fraction, random);
+  GaussHermite(psf).core().sigma_y = Vary(psf, 1.11, {0.015, 0.06, 0.015, 0.01}, fraction, random);
   for (int a = 0; a <= kDegree; ++a) {
     for (int b = 0; b <= kDegree; ++b) {
       const double mean = kHermite[a][b];
@@ -170,7 +169,7 @@ Psf MakePsf(const SimulatorOptions& options, const Camera& camera) {
       term.degree_x = a;
       term.degree_y = b;
       term.amplitude = Vary(psf, mean, {spread, spread, 0.5 * spread, 0.25 * spread}, fraction, random);
-      psf.terms.push_back(std::move(term));
+      GaussHermite(psf).core().terms.push_back(std::move(term));
     }
   }
   return psf;

@@ -26,14 +26,14 @@ BundleLight MakeWindow(const Psf& psf, const Truth& truth, FibreRange fibres) {
   double low = psf.columns, high = -1;
   for (int fibre = fibres.first; fibre < fibres.end(); ++fibre) {
     for (size_t k = 0; k <= 8; ++k) {
-      const double x = Evaluate(psf.x, fibre, truth.wave[k * (truth.wave.size() - 1) / 8]);
+      const double x = Evaluate(psf.traces.x, fibre, truth.wave[k * (truth.wave.size() - 1) / 8]);
       low = std::min(low, x);
       high = std::max(high, x);
     }
   }
   const double limit = psf.columns;
-  const int first = static_cast<int>(std::clamp(low - psf.half_x - kMargin, 0.0, limit));
-  const int end = static_cast<int>(std::clamp(high + psf.half_x + kMargin, 0.0, limit));
+  const int first = static_cast<int>(std::clamp(low - psf.stamp().x.middle - kMargin, 0.0, limit));
+  const int end = static_cast<int>(std::clamp(high + psf.stamp().x.middle + kMargin, 0.0, limit));
   BundleLight light;
   light.first_column = first;
   light.pixels.Assign({psf.rows, std::max(0, end - first)});

@@ -2,20 +2,20 @@
 
 #include <algorithm>
 
-#include "core/model/spot_formula.h"
+#include "core/model/spots/gauss_hermite_formula.h"
 
 namespace spexd {
 
 SpotMaker::SpotMaker(const Psf& psf)
     : psf_(psf),
-      across_((psf.max_degree_x + 1) * psf.spot_columns()),
-      along_((psf.max_degree_y + 1) * psf.spot_rows()),
-      amplitude_((psf.max_degree_x + 1) * (psf.max_degree_y + 1)) {
+      across_((GaussHermite(psf).core().max_degree_x + 1) * psf.spot_columns()),
+      along_((GaussHermite(psf).core().max_degree_y + 1) * psf.spot_rows()),
+      amplitude_((GaussHermite(psf).core().max_degree_x + 1) * (GaussHermite(psf).core().max_degree_y + 1)) {
   int64_t most = 2;
-  for (const LegendreTable* table : {&psf.x, &psf.y, &psf.sigma_x, &psf.sigma_y}) {
+  for (const LegendreTable* table : {&psf.traces.x, &psf.traces.y, &GaussHermite(psf).core().sigma_x, &GaussHermite(psf).core().sigma_y}) {
     most = std::max(most, table->coeff.shape(1));
   }
-  for (const GaussHermiteTerm& term : psf.terms) most = std::max(most, term.amplitude.coeff.shape(1));
+  for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms) most = std::max(most, term.amplitude.coeff.shape(1));
   basis_.resize(static_cast<size_t>(most));
 }
 
@@ -27,24 +27,24 @@ double SpotMaker::Value(const LegendreTable& table, int fibre) const {
 }
 
 void SpotMaker::Make(int fibre, double wave, Spot* spot) {
-  const double t = 2 * (wave - psf_.x.wave_min) / (psf_.x.wave_max - psf_.x.wave_min) - 1;
+  const double t = 2 * (wave - psf_.traces.x.wave_min) / (psf_.traces.x.wave_max - psf_.traces.x.wave_min) - 1;
   basis_[0] = 1;
   basis_[1] = t;
   for (size_t k = 2; k < basis_.size(); ++k) {
     const double degree = static_cast<double>(k);
     basis_[k] = ((2 * degree - 1) * t * basis_[k - 1] - (degree - 1) * basis_[k - 2]) / degree;
   }
-  const double x = Value(psf_.x, fibre), y = Value(psf_.y, fibre);
-  const double x0 = FirstPixel(x, psf_.half_x), y0 = FirstPixel(y, psf_.half_y);
+  const double x = Value(psf_.traces.x, fibre), y = Value(psf_.traces.y, fibre);
+  const double x0 = FirstPixel(x, psf_.stamp().x.middle), y0 = FirstPixel(y, psf_.stamp().y.middle);
   spot->first_column = static_cast<int>(x0);
   spot->first_row = static_cast<int>(y0);
-  const int nx = psf_.spot_columns(), ny = psf_.spot_rows(), mx = psf_.max_degree_x + 1,
-            my = psf_.max_degree_y + 1;
-  PixelIntegrals(psf_.max_degree_x, psf_.half_x, x - (x0 + psf_.half_x), Value(psf_.sigma_x, fibre),
+  const int nx = psf_.spot_columns(), ny = psf_.spot_rows(), mx = GaussHermite(psf_).core().max_degree_x + 1,
+            my = GaussHermite(psf_).core().max_degree_y + 1;
+  PixelIntegrals(GaussHermite(psf_).core().max_degree_x, psf_.stamp().x.middle, x - (x0 + psf_.stamp().x.middle), Value(GaussHermite(psf_).core().sigma_x, fibre),
                  across_.data(), nx);
-  PixelIntegrals(psf_.max_degree_y, psf_.half_y, y - (y0 + psf_.half_y), Value(psf_.sigma_y, fibre),
+  PixelIntegrals(GaussHermite(psf_).core().max_degree_y, psf_.stamp().y.middle, y - (y0 + psf_.stamp().y.middle), Value(GaussHermite(psf_).core().sigma_y, fibre),
                  along_.data(), ny);
-  for (const GaussHermiteTerm& term : psf_.terms) {
+  for (const GaussHermiteTerm& term : GaussHermite(psf_).core().terms) {
     amplitude_[term.degree_x * my + term.degree_y] = Value(term.amplitude, fibre);
   }
 

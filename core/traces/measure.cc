@@ -216,11 +216,11 @@ absl::StatusOr<TraceShifts> Measurement::Run() {
 
 PreparedReference::PreparedReference(const ReferenceSpectrum& spectrum, const Psf& psf,
                                      const TraceShiftOptions& options)
-    : light(spectrum, psf.x.wave_min - kReferenceMargin, psf.x.wave_max + kReferenceMargin),
-      lines(light.Lines(psf.x.wave_min + kLineMargin, psf.x.wave_max - kLineMargin, options)) {}
+    : light(spectrum, psf.traces.x.wave_min - kReferenceMargin, psf.traces.x.wave_max + kReferenceMargin),
+      lines(light.Lines(psf.traces.x.wave_min + kLineMargin, psf.traces.x.wave_max - kLineMargin, options)) {}
 
 int PreparedReference::MaxSamples(const Psf& psf) {
-  return ReferenceLight::MaxSamples(psf.x.wave_min - kReferenceMargin, psf.x.wave_max + kReferenceMargin);
+  return ReferenceLight::MaxSamples(psf.traces.x.wave_min - kReferenceMargin, psf.traces.x.wave_max + kReferenceMargin);
 }
 
 absl::Status CheckTraceInputs(int rows, int columns, const Psf& psf, const TraceShiftOptions& options) {
@@ -244,25 +244,25 @@ absl::StatusOr<TraceShifts> MeasureInStages(const Psf& psf, const PreparedRefere
 
 absl::Status CheckTracesOf(const Psf& psf, const TraceShiftOptions& options) {
   if (psf.columns < 2) return absl::InvalidArgumentError("trace shifts: NPIX_X is 1, must be at least 2");
-  if (psf.x.wave_min != psf.y.wave_min || psf.x.wave_max != psf.y.wave_max) {
+  if (psf.traces.x.wave_min != psf.traces.y.wave_min || psf.traces.x.wave_max != psf.traces.y.wave_max) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "trace shifts: XTRACE has the domain %g to %g Angstrom, YTRACE %g to %g; they must be one",
-        psf.x.wave_min, psf.x.wave_max, psf.y.wave_min, psf.y.wave_max));
+        psf.traces.x.wave_min, psf.traces.x.wave_max, psf.traces.y.wave_min, psf.traces.y.wave_max));
   }
-  const double bins = (psf.x.wave_max - psf.x.wave_min) / options.bin_width;
+  const double bins = (psf.traces.x.wave_max - psf.traces.x.wave_min) / options.bin_width;
   if (!(bins >= 2 && bins <= traces::kMaxBins)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("trace shifts: the domain of XTRACE, %g to %g Angstrom, must have 2 to %d bins of %g",
-                        psf.x.wave_min, psf.x.wave_max, traces::kMaxBins, options.bin_width));
+                        psf.traces.x.wave_min, psf.traces.x.wave_max, traces::kMaxBins, options.bin_width));
   }
   return absl::OkStatus();
 }
 
 int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int threads) {
   constexpr int64_t kFloat = sizeof(float);
-  const int64_t fibres = psf.fibres, rows = psf.rows, hermite = psf.max_degree_y;
+  const int64_t fibres = psf.fibres, rows = psf.rows, hermite = GaussHermite(psf).core().max_degree_y;
   const int64_t bins =
-      static_cast<int64_t>((psf.x.wave_max - psf.x.wave_min) / options.bin_width) + 2 * traces::kMaxRowBins;
+      static_cast<int64_t>((psf.traces.x.wave_max - psf.traces.x.wave_min) / options.bin_width) + 2 * traces::kMaxRowBins;
   const int64_t slots = traces::RowSlots(psf, options);
   // Of a row of a fibre: RowSpectra; CommonLight and P_b, old and new; the dispersion of all bins.
   const int64_t row_bytes =
@@ -270,7 +270,7 @@ int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int th
   constexpr int64_t kRowsOfNode = 8, kNodeBytes = 64;  // of TraceRows, old and new
   constexpr int64_t kShapeNodes = 260;
   constexpr int64_t kFibreBytes = 16384;  // measurements, lines and whatever else there is once for a fibre
-  const int64_t shapes = fibres * kShapeNodes * (2 + (psf.max_degree_x + 1) * (hermite + 1)) * kFloat;
+  const int64_t shapes = fibres * kShapeNodes * (2 + (GaussHermite(psf).core().max_degree_x + 1) * (hermite + 1)) * kFloat;
   const int64_t normal = bins * slots * (kFloat * (fibres / 25 + 1) + 2 * sizeof(double));
   const int64_t thread = std::min<int64_t>(options.bundle_size, fibres) * 8192 + 64 * psf.columns +
                          bins * psf.spot_rows() * 2 * kFloat + rows * (hermite + 8) * kFloat;

@@ -5,7 +5,7 @@
 // stages.
 #include <climits>
 
-#include "core/model/spot_formula.h"
+#include "core/model/spots/stamp.h"
 #include "cuda/kernels/common/device.cuh"
 #include "cuda/kernels/common/legendre.cuh"
 #include "cuda/kernels/psf_kernels.h"

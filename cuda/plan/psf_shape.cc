@@ -11,11 +11,11 @@ namespace spexd::cuda {
 namespace {
 
 std::vector<const LegendreTable*> SeriesOf(const Psf& psf) {
-  std::vector<const LegendreTable*> series = {&psf.x, &psf.y, &psf.sigma_x, &psf.sigma_y};
-  for (const GaussHermiteTerm& term : psf.terms) series.push_back(&term.amplitude);
-  if (!psf.tail_amplitude.empty()) {
-    series.insert(series.end(), {&psf.tail_amplitude, &psf.tail_core, &psf.tail_index, &psf.tail_scale_x,
-                                 &psf.tail_scale_y});
+  std::vector<const LegendreTable*> series = {&psf.traces.x, &psf.traces.y, &GaussHermite(psf).core().sigma_x, &GaussHermite(psf).core().sigma_y};
+  for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms) series.push_back(&term.amplitude);
+  if (!GaussHermite(psf).tail_amplitude.empty()) {
+    series.insert(series.end(), {&GaussHermite(psf).tail_amplitude, &GaussHermite(psf).tail_core, &GaussHermite(psf).tail_index, &GaussHermite(psf).tail_scale_x,
+                                 &GaussHermite(psf).tail_scale_y});
   }
   return series;
 }
@@ -32,16 +32,16 @@ PsfShape ShapeOf(const Psf& psf, const WavelengthGrid& grid, int bundle_size) {
   shape.step = padded.step;
   shape.ccd_rows = psf.rows;
   shape.ccd_columns = psf.columns;
-  shape.half_x = psf.half_x;
-  shape.half_y = psf.half_y;
-  shape.degree_x = psf.max_degree_x;
-  shape.degree_y = psf.max_degree_y;
-  shape.terms = static_cast<int>(psf.terms.size());
-  shape.tail = !psf.tail_amplitude.empty();
+  shape.half_x = psf.stamp().x.middle;
+  shape.half_y = psf.stamp().y.middle;
+  shape.degree_x = GaussHermite(psf).core().max_degree_x;
+  shape.degree_y = GaussHermite(psf).core().max_degree_y;
+  shape.terms = static_cast<int>(GaussHermite(psf).core().terms.size());
+  shape.tail = !GaussHermite(psf).tail_amplitude.empty();
   for (const LegendreTable* table : SeriesOf(psf)) {
     const int length = static_cast<int>(table->coeff.shape(1));
     shape.coefficients = std::max(shape.coefficients, length);
-    if (table != &psf.x && table != &psf.y)
+    if (table != &psf.traces.x && table != &psf.traces.y)
       shape.spot_coefficients = std::max(shape.spot_coefficients, length);
   }
   shape.bundle_size = bundle_size;
@@ -62,9 +62,9 @@ void PackPsf(const Psf& psf, const PsfShape& shape, std::byte* packed) {
       std::copy(from.begin(), from.end(), to.coefficients + at);
     }
   }
-  for (size_t t = 0; t < psf.terms.size(); ++t) {
-    to.degrees[2 * t] = psf.terms[t].degree_x;
-    to.degrees[2 * t + 1] = psf.terms[t].degree_y;
+  for (size_t t = 0; t < GaussHermite(psf).core().terms.size(); ++t) {
+    to.degrees[2 * t] = GaussHermite(psf).core().terms[t].degree_x;
+    to.degrees[2 * t + 1] = GaussHermite(psf).core().terms[t].degree_y;
   }
 }
 

@@ -43,8 +43,8 @@ TraceShape ShapeOf(const PreparedTraces& prepared, const Psf& psf, int bins,
   const auto with = [](const LegendreTable& table, int degree) {
     return static_cast<int>(std::max<int64_t>(table.coeff.shape(1), degree + 1));
   };
-  shape.x_count = with(psf.x, options.degrees.x[1]);
-  shape.y_count = with(psf.y, options.degrees.y[1]);
+  shape.x_count = with(psf.traces.x, options.degrees.x[1]);
+  shape.y_count = with(psf.traces.y, options.degrees.y[1]);
   shape.bins = bins;
   shape.reach = FindReach(psf, options.bin_width);
   shape.block_rows = options.block_rows;
@@ -295,12 +295,12 @@ absl::StatusOr<traces::LineSeriesFit> DeviceStages::FitLines(const traces::Prepa
   const int middle = MiddleFibre();
   Psf psf;
   psf.rows = psf_.rows;
-  psf.half_y = psf_.half_y;
-  psf.y.coeff.Assign({1, psf_.y.coeff.shape(1)});
-  std::ranges::copy(psf_.y.coeff.Row(middle), psf.y.coeff.data());
-  psf.y.wave_min = psf_.y.wave_min;
-  psf.y.wave_max = psf_.y.wave_max;
-  psf.y = MovedTraces(psf.y, {prepared_.positions()[middle]}, trial);
+  psf.stamp().y.middle = psf_.stamp().y.middle;
+  psf.traces.y.coeff.Assign({1, psf_.traces.y.coeff.shape(1)});
+  std::ranges::copy(psf_.traces.y.coeff.Row(middle), psf.traces.y.coeff.data());
+  psf.traces.y.wave_min = psf_.traces.y.wave_min;
+  psf.traces.y.wave_max = psf_.traces.y.wave_max;
+  psf.traces.y = MovedTraces(psf.traces.y, {prepared_.positions()[middle]}, trial);
   const traces::LinePlan plan = traces::PlanLines(reference.light, reference.lines, psf, 0, options_);
   LineArrays lines = lines_;
   lines.samples = static_cast<int>(plan.wave.size());

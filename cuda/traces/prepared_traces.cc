@@ -17,20 +17,20 @@ TraceShape ShapeOf(const Psf& psf) {
   shape.fibres = psf.fibres;
   shape.rows = psf.rows;
   shape.columns = psf.columns;
-  shape.shape_count = static_cast<int>(std::max(psf.sigma_x.coeff.shape(1), psf.sigma_y.coeff.shape(1)));
-  for (const GaussHermiteTerm& term : psf.terms) {
+  shape.shape_count = static_cast<int>(std::max(GaussHermite(psf).core().sigma_x.coeff.shape(1), GaussHermite(psf).core().sigma_y.coeff.shape(1)));
+  for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms) {
     shape.shape_count = std::max(shape.shape_count, static_cast<int>(term.amplitude.coeff.shape(1)));
   }
-  shape.degree_x = psf.max_degree_x;
-  shape.degree_y = psf.max_degree_y;
-  shape.half_y = psf.half_y;
-  shape.wave_min = psf.y.wave_min;
-  shape.wave_max = psf.y.wave_max;
+  shape.degree_x = GaussHermite(psf).core().max_degree_x;
+  shape.degree_y = GaussHermite(psf).core().max_degree_y;
+  shape.half_y = psf.stamp().y.middle;
+  shape.wave_min = psf.traces.y.wave_min;
+  shape.wave_max = psf.traces.y.wave_max;
   return shape;
 }
 
 TracePsf LayOut(const Psf& psf, const TraceShape& shape, std::byte* block, int64_t* bytes) {
-  return LayOutPsf(shape, static_cast<int>(psf.x.coeff.shape(1)), static_cast<int>(psf.y.coeff.shape(1)),
+  return LayOutPsf(shape, static_cast<int>(psf.traces.x.coeff.shape(1)), static_cast<int>(psf.traces.y.coeff.shape(1)),
                    block, bytes);
 }
 
@@ -60,15 +60,15 @@ absl::Status PreparedTraces::Fill(const TraceDevice& device, const Psf& psf) con
                         coeff.begin() + (int64_t{parameter} * shape.fibres + i) * shape.shape_count);
     }
   };
-  add(psf.sigma_x, 0);
-  add(psf.sigma_y, 1);
-  for (const GaussHermiteTerm& term : psf.terms) {
+  add(GaussHermite(psf).core().sigma_x, 0);
+  add(GaussHermite(psf).core().sigma_y, 1);
+  for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms) {
     add(term.amplitude, 2 + term.degree_x * (shape.degree_y + 1) + term.degree_y);
   }
   const cudaStream_t stream = device.stream;
   const cudaError_t enqueued =
-      FirstError({CopyUp(psf.x.coeff.data(), psf.x.coeff.size(), arrays.x, stream),
-                  CopyUp(psf.y.coeff.data(), psf.y.coeff.size(), arrays.y, stream),
+      FirstError({CopyUp(psf.traces.x.coeff.data(), psf.traces.x.coeff.size(), arrays.x, stream),
+                  CopyUp(psf.traces.y.coeff.data(), psf.traces.y.coeff.size(), arrays.y, stream),
                   CopyUp(positions_.data(), shape.fibres, arrays.positions, stream),
                   CopyUp(series.data(), shape.parameters(), arrays.shape_series, stream),
                   CopyUp(coeff.data(), static_cast<int64_t>(coeff.size()), arrays.shape_coeff, stream),

@@ -3,7 +3,7 @@
 #define SPEXD_CUDA_TRACES_SHAPE_CUH_
 
 #include "core/model/psf.h"
-#include "core/model/spot_formula.h"
+#include "core/model/spots/gauss_hermite_formula.h"
 #include "core/traces/rows/profile_formula.h"
 #include "core/traces/rows/shape_table.h"
 #include "cuda/kernels/common/machine.cuh"

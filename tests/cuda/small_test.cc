@@ -88,7 +88,7 @@ TEST_F(Small, CoarseBins) {
 TEST_F(Small, BinsThatReachFurtherAtOneEnd) {
   Scene scene = MakeScene({.fibres = 4, .rows = 70});
   const auto psf = std::make_shared<Psf>(*scene.psf);
-  for (int i = 0; i < psf->fibres; ++i) psf->y.coeff(i, 2) += 3;  // 1 to 1.7 rows a bin
+  for (int i = 0; i < psf->fibres; ++i) psf->traces.y.coeff(i, 2) += 3;  // 1 to 1.7 rows a bin
   scene.psf = psf;
   ExpectParity(scene, {.grid = {6005, 0.8, 40}});
 }
@@ -161,7 +161,7 @@ TEST_F(Small, TraceShiftsOfACodedImageWhichStaysForItsExtraction) {
   }
 
   const auto moved = std::make_shared<const Psf>(MovePsf(frame.psf, measured->shifts));
-  const WavelengthGrid grid = {0.5 * (moved->y.wave_min + moved->y.wave_max), 0.8, 20};
+  const WavelengthGrid grid = {0.5 * (moved->traces.y.wave_min + moved->traces.y.wave_max), 0.8, 20};
   ExtractRequest request;
   request.prepared = *engine_->Prepare(moved, grid, 2);
   request.coded = measurement.coded;

@@ -44,13 +44,12 @@ TEST_P(LittleSharedMemory, IsEnoughForFineBins) {
 TEST_P(LittleSharedMemory, IsEnoughForLargeSpotsOfManyTerms) {
   Scene scene = MakeScene({.fibres = 3, .rows = 60});
   const auto psf = std::make_shared<Psf>(*scene.psf);
-  psf->half_x = 27;
-  psf->half_y = 18;
-  psf->max_degree_x = 9;
-  psf->max_degree_y = 8;
-  GaussHermiteTerm term = {9, 8, psf->terms.front().amplitude};
+  GaussHermite(*psf).stamp = {CentredAxis(27), CentredAxis(18)};
+  GaussHermite(*psf).core().max_degree_x = 9;
+  GaussHermite(*psf).core().max_degree_y = 8;
+  GaussHermiteTerm term = {9, 8, GaussHermite(*psf).core().terms.front().amplitude};
   for (int i = 0; i < term.amplitude.coeff.size(); ++i) term.amplitude.coeff.data()[i] *= 1e-5;
-  psf->terms.push_back(term);
+  GaussHermite(*psf).core().terms.push_back(term);
   scene.psf = psf;
   ExpectParity(scene, {.grid = {6012, 0.8, 12}}, {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8});
 }

@@ -27,17 +27,16 @@ struct SpotsCase {
 std::ostream& operator<<(std::ostream& out, const SpotsCase& c) { return out << c.name; }
 
 void Resize(int half_x, int half_y, Psf* psf) {
-  psf->half_x = half_x;
-  psf->half_y = half_y;
+  GaussHermite(*psf).stamp = {CentredAxis(half_x), CentredAxis(half_y)};
 }
 
 // Adds the term of the largest degrees.
 void AddTerm(int degree_x, int degree_y, Psf* psf) {
-  psf->max_degree_x = degree_x;
-  psf->max_degree_y = degree_y;
-  GaussHermiteTerm term = {degree_x, degree_y, psf->terms.front().amplitude};
+  GaussHermite(*psf).core().max_degree_x = degree_x;
+  GaussHermite(*psf).core().max_degree_y = degree_y;
+  GaussHermiteTerm term = {degree_x, degree_y, GaussHermite(*psf).core().terms.front().amplitude};
   for (double& c : term.amplitude.coeff.flat()) c *= 1e-5;
-  psf->terms.push_back(std::move(term));
+  GaussHermite(*psf).core().terms.push_back(std::move(term));
 }
 
 // Replaces a series by one of this length and the same values.
@@ -52,8 +51,8 @@ void Lengthen(int length, LegendreTable* table) {
 // Of rows against wavelength: a parabola with its vertex inside the grid.
 void TurnTrace(Psf* psf) {
   for (int i = 0; i < psf->fibres; ++i) {
-    psf->y.coeff(i, 1) = 3;
-    psf->y.coeff(i, 2) = 0.4 * psf->rows;
+    psf->traces.y.coeff(i, 1) = 3;
+    psf->traces.y.coeff(i, 2) = 0.4 * psf->rows;
   }
 }
 
@@ -75,35 +74,35 @@ const std::vector<SpotsCase>& SpotsCases() {
       {"WhoseSeriesHaveLengthsOfTheirOwn",
        {.fibres = 2, .rows = 60},
        [](Psf* psf) {
-         Lengthen(5, &psf->sigma_y);
-         Lengthen(1, &psf->terms[1].amplitude);
-         Lengthen(7, &psf->x);
+         Lengthen(5, &GaussHermite(*psf).core().sigma_y);
+         Lengthen(1, &GaussHermite(*psf).core().terms[1].amplitude);
+         Lengthen(7, &psf->traces.x);
        }},
       {"WhoseSeriesHaveDomainsOfTheirOwn",
        {.fibres = 2, .rows = 60},
        [](Psf* psf) {
-         psf->sigma_x.wave_min -= 3;
-         psf->terms[2].amplitude.wave_max += 11;
-         psf->terms[3].amplitude.wave_min -= 40;
+         GaussHermite(*psf).core().sigma_x.wave_min -= 3;
+         GaussHermite(*psf).core().terms[2].amplitude.wave_max += 11;
+         GaussHermite(*psf).core().terms[3].amplitude.wave_min -= 40;
        }},
       {"WithoutAPositiveWidth",
        {.fibres = 2, .rows = 60, .tail = true},
        [](Psf* psf) {
-         for (double& c : psf->sigma_y.coeff.Row(1)) c = -1;
-         psf->sigma_x.coeff(0, 1) = 1.5;  // negative where wavelengths are short
+         for (double& c : GaussHermite(*psf).core().sigma_y.coeff.Row(1)) c = -1;
+         GaussHermite(*psf).core().sigma_x.coeff(0, 1) = 1.5;  // negative where wavelengths are short
        }},
       {"OnDescendingRows",
        {.fibres = 2, .rows = 60},
        [](Psf* psf) {
-         for (int i = 0; i < psf->fibres; ++i) psf->y.coeff(i, 1) *= -1;
+         for (int i = 0; i < psf->fibres; ++i) psf->traces.y.coeff(i, 1) *= -1;
        }},
       {"OnATraceThatTurns", {.fibres = 2, .rows = 60}, TurnTrace},
       {"OffTheCcd",
        {.fibres = 3, .rows = 60},
        [](Psf* psf) {
-         psf->x.coeff(0, 0) = -20;
-         psf->x.coeff(1, 0) = 9e5;
-         psf->y.coeff(2, 0) += 50;
+         psf->traces.x.coeff(0, 0) = -20;
+         psf->traces.x.coeff(1, 0) = 9e5;
+         psf->traces.y.coeff(2, 0) += 50;
        }},
   };
   return cases;

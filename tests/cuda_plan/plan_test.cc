@@ -481,11 +481,11 @@ TEST(PackedPsf, HoldsEverySeriesOfEveryFibre) {
   std::vector<std::byte> packed(static_cast<size_t>(PackedPsfBytes(shape)));
   PackPsf(*psf, shape, packed.data());
   const PsfArrays at = LayOutPsf(shape, packed.data());
-  std::vector<const LegendreTable*> series = {&psf->x, &psf->y, &psf->sigma_x, &psf->sigma_y};
-  for (const GaussHermiteTerm& term : psf->terms) series.push_back(&term.amplitude);
+  std::vector<const LegendreTable*> series = {&psf->traces.x, &psf->traces.y, &GaussHermite(*psf).core().sigma_x, &GaussHermite(*psf).core().sigma_y};
+  for (const GaussHermiteTerm& term : GaussHermite(*psf).core().terms) series.push_back(&term.amplitude);
   if (shape.tail) {
     for (const LegendreTable* of_tail :
-         {&psf->tail_amplitude, &psf->tail_core, &psf->tail_index, &psf->tail_scale_x, &psf->tail_scale_y}) {
+         {&GaussHermite(*psf).tail_amplitude, &GaussHermite(*psf).tail_core, &GaussHermite(*psf).tail_index, &GaussHermite(*psf).tail_scale_x, &GaussHermite(*psf).tail_scale_y}) {
       series.push_back(of_tail);
     }
   }
@@ -502,9 +502,9 @@ TEST(PackedPsf, HoldsEverySeriesOfEveryFibre) {
       }
     }
   }
-  for (size_t t = 0; t < psf->terms.size(); ++t) {
-    EXPECT_EQ(at.degrees[2 * t], psf->terms[t].degree_x);
-    EXPECT_EQ(at.degrees[2 * t + 1], psf->terms[t].degree_y);
+  for (size_t t = 0; t < GaussHermite(*psf).core().terms.size(); ++t) {
+    EXPECT_EQ(at.degrees[2 * t], GaussHermite(*psf).core().terms[t].degree_x);
+    EXPECT_EQ(at.degrees[2 * t + 1], GaussHermite(*psf).core().terms[t].degree_y);
   }
 }
 

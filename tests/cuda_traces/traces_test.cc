@@ -141,13 +141,13 @@ TEST_F(TraceShiftsOnDevice, AreThoseOfProcessorsWithDeadColumnsRowsAndFibres) {
 
 TEST_F(TraceShiftsOnDevice, LeaveOutAFibreWhoseTraceRunsBackwards) {
   ShiftedFrame frame = MakeShiftedFrame(Shifted());
-  for (double& c : frame.psf.y.coeff.Row(25)) c = -c;  // a fibre in the middle
+  for (double& c : frame.psf.traces.y.coeff.Row(25)) c = -c;  // a fibre in the middle
   ExpectSame(frame);
 }
 
 TEST_F(TraceShiftsOnDevice, AreThoseOfProcessorsForAPsfOfHighDegrees) {
   ShiftedFrame frame = MakeShiftedFrame(Shifted(27, 300));  // and a bundle of two fibres
-  frame.psf.max_degree_x = frame.psf.max_degree_y = 9;
+  frame.GaussHermite(psf).core().max_degree_x = frame.GaussHermite(psf).core().max_degree_y = 9;
   ExpectSame(frame);
 }
 

@@ -56,7 +56,7 @@ TEST_F(EngineInputs, MayRunOffBothEndsOfTheCcd) {
 
 TEST_F(EngineInputs, MayHaveADeadFibre) {
   const Scene scene = MakeScene({.fibres = 3, .rows = 70, .spacing = 20});
-  const int column = static_cast<int>(scene.psf->x.coeff(1, 0));
+  const int column = static_cast<int>(scene.psf->traces.x.coeff(1, 0));
   MaskPixels(0, 70, column - 10, 21, scene.image.get());
   const BundleResult result = Extract(scene, kGrid);
   ExpectSound(result);
@@ -80,7 +80,7 @@ TEST_F(EngineInputs, MayBeMaskedAltogether) {
 
 TEST_F(EngineInputs, MayHaveOneMaskedBundleOfSeveral) {
   const Scene scene = MakeScene({.fibres = 6, .rows = 60, .bundle_size = 3});
-  const int end = static_cast<int>(scene.psf->x.coeff(2, 0)) + 11;
+  const int end = static_cast<int>(scene.psf->traces.x.coeff(2, 0)) + 11;
   MaskPixels(0, 1000, 0, end, scene.image.get());
   const Bundles bundles = RunJob(engine(), scene, {.grid = {6006, 0.8, 30}, .bundle_size = 3});
   ASSERT_EQ(bundles.size(), 2u);
@@ -139,8 +139,8 @@ TEST_F(EngineInputs, MayHaveAPsfOfExtremeNumbers) {
     for (const int parameter : {0, 1, 2}) {
       SCOPED_TRACE(::testing::Message() << value << " " << parameter);
       const Scene scene = MakeScene({.fibres = 3, .rows = 70});
-      LegendreTable* const tables[] = {&scene.psf->sigma_x, &scene.psf->sigma_y,
-                                       &scene.psf->terms.front().amplitude};
+      LegendreTable* const tables[] = {&scene.GaussHermite(*psf).core().sigma_x, &scene.GaussHermite(*psf).core().sigma_y,
+                                       &scene.GaussHermite(*psf).core().terms.front().amplitude};
       for (double& coefficient : tables[parameter]->coeff.Row(1)) coefficient = value;
       ExpectSound(Extract(scene, kGrid));
     }

@@ -62,7 +62,7 @@ TEST_F(EngineJobs, LoseAFibreWithoutSpotsAndNoOther) {
   const RunOptions options = {.grid = {6006, 0.8, 30}, .bundle_size = 9};
   const Bundles whole = RunJob(engine(), scene, options);
   const auto psf = std::make_shared<Psf>(*scene.psf);
-  for (double& coefficient : psf->sigma_y.coeff.Row(7)) coefficient = 0;
+  for (double& coefficient : GaussHermite(*psf).core().sigma_y.coeff.Row(7)) coefficient = 0;
   scene.psf = psf;
   const Bundles lost = RunJob(engine(), scene, options);
   const BundleResult &all = whole.at(0), &rest = lost.at(0);

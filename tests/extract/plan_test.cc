@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/extract/cost_model.h"
-#include "core/model/spot_formula.h"
+#include "core/model/spots/gauss_hermite_formula.h"
 #include "core/plan/bundle_plan.h"
 #include "core/plan/grid_plan.h"
 #include "tests/support/matchers.h"
@@ -32,7 +32,7 @@ TEST(BundlePlan, BoundsTheReachOfEveryPair) {
   const WavelengthGrid grid = Grid(6004, 0.5, 80);
   const BundlePlan plan = MakeBundlePlan(*psf, grid, 0, {0, 3}).value();
   const auto row = [&](int fibre, int bin) {
-    return LocateSpot(Evaluate(psf->y, fibre, grid.Wave(bin)), psf->half_y).first;
+    return LocateSpot(Evaluate(psf->traces.y, fibre, grid.Wave(bin)), psf->stamp().y).first;
   };
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < 3; ++k) {
@@ -89,7 +89,7 @@ TEST(FibreBlocks, GrowAsFibresOverlap) {
 TEST(FibreBlocks, AreAsLargeWhereAFibreHasNoSpots) {
   for (int lost = 0; lost < 8; ++lost) {
     Psf psf = *MakeScenePsf({.fibres = 8, .rows = 60, .widen = 2});
-    psf.sigma_x.coeff(lost, 0) = 0;
+    GaussHermite(psf).core().sigma_x.coeff(lost, 0) = 0;
     EXPECT_EQ(MakeBundlePlan(psf, Grid(6005, 0.8, 40), 0, {0, 8}).value().block, 2) << lost;
   }
 }
@@ -135,14 +135,14 @@ TEST(Grid, RangeOnTheCcdIsThatOfAllFibres) {
   const WaveRange whole = RangeOnCcd(psf);
   for (double wave : {whole.first, whole.last}) {
     for (int fibre = 0; fibre < psf.fibres; ++fibre) {
-      EXPECT_GE(Evaluate(psf.y, fibre, wave), 0);
-      EXPECT_LE(Evaluate(psf.y, fibre, wave), psf.rows - 1);
+      EXPECT_GE(Evaluate(psf.traces.y, fibre, wave), 0);
+      EXPECT_LE(Evaluate(psf.traces.y, fibre, wave), psf.rows - 1);
     }
   }
-  const double shift = Evaluate(psf.y, 1, whole.first + 5) - 0.01;
-  psf.y.coeff(1, 0) -= shift;  // its first wavelengths leave the CCD
+  const double shift = Evaluate(psf.traces.y, 1, whole.first + 5) - 0.01;
+  psf.traces.y.coeff(1, 0) -= shift;  // its first wavelengths leave the CCD
   EXPECT_EQ(RangeOnCcd(psf).first, whole.first + 5);
-  for (int k = 0; k < psf.y.coeff.shape(1); ++k) psf.y.coeff(1, k) = std::nan("");
+  for (int k = 0; k < psf.traces.y.coeff.shape(1); ++k) psf.traces.y.coeff(1, k) = std::nan("");
   EXPECT_EQ(RangeOnCcd(psf).first, whole.first);
 }
 
@@ -155,19 +155,19 @@ TEST(Grid, FinerThanALimitIsRefused) {
 // A PSF with a tail and the table that a name stands for.
 LegendreTable* TableOf(const std::string& name, Psf* psf) {
   for (LegendreTable* table :
-       {&psf->tail_amplitude, &psf->tail_core, &psf->tail_index, &psf->tail_scale_x, &psf->tail_scale_y}) {
-    *table = psf->sigma_x;
+       {&GaussHermite(*psf).tail_amplitude, &GaussHermite(*psf).tail_core, &GaussHermite(*psf).tail_index, &GaussHermite(*psf).tail_scale_x, &GaussHermite(*psf).tail_scale_y}) {
+    *table = GaussHermite(*psf).core().sigma_x;
   }
-  const std::map<std::string, LegendreTable*> tables = {{"XTRACE", &psf->x},
-                                                        {"YTRACE", &psf->y},
-                                                        {"GHSIGX", &psf->sigma_x},
-                                                        {"GHSIGY", &psf->sigma_y},
-                                                        {"GH-0-0", &psf->terms.front().amplitude},
-                                                        {"TAILAMP", &psf->tail_amplitude},
-                                                        {"TAILCORE", &psf->tail_core},
-                                                        {"TAILINDE", &psf->tail_index},
-                                                        {"TAILXSCA", &psf->tail_scale_x},
-                                                        {"TAILYSCA", &psf->tail_scale_y}};
+  const std::map<std::string, LegendreTable*> tables = {{"XTRACE", &psf->traces.x},
+                                                        {"YTRACE", &psf->traces.y},
+                                                        {"GHSIGX", &GaussHermite(*psf).core().sigma_x},
+                                                        {"GHSIGY", &GaussHermite(*psf).core().sigma_y},
+                                                        {"GH-0-0", &GaussHermite(*psf).core().terms.front().amplitude},
+                                                        {"TAILAMP", &GaussHermite(*psf).tail_amplitude},
+                                                        {"TAILCORE", &GaussHermite(*psf).tail_core},
+                                                        {"TAILINDE", &GaussHermite(*psf).tail_index},
+                                                        {"TAILXSCA", &GaussHermite(*psf).tail_scale_x},
+                                                        {"TAILYSCA", &GaussHermite(*psf).tail_scale_y}};
   return tables.at(name);
 }
 
@@ -191,12 +191,12 @@ INSTANTIATE_TEST_SUITE_P(Names, SeriesOfPsf,
 
 TEST(Grid, BeyondANarrowDomainWhereASeriesOverflowsIsRefused) {
   Psf psf = *MakeScenePsf({});
-  psf.sigma_y.wave_min = 6010;
-  psf.sigma_y.wave_max = 6010 + 1e-11;
-  psf.sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
+  GaussHermite(psf).core().sigma_y.wave_min = 6010;
+  GaussHermite(psf).core().sigma_y.wave_max = 6010 + 1e-11;
+  GaussHermite(psf).core().sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
   for (int fibre = 0; fibre < psf.fibres; ++fibre) {
-    psf.sigma_y.coeff(fibre, 0) = 1;
-    psf.sigma_y.coeff(fibre, kMaxLegendreCoefficients - 1) = 1e-3;
+    GaussHermite(psf).core().sigma_y.coeff(fibre, 0) = 1;
+    GaussHermite(psf).core().sigma_y.coeff(fibre, kMaxLegendreCoefficients - 1) = 1e-3;
   }
   EXPECT_THAT(std::string(CheckGrid(psf, Grid(6010, 0.8, 30)).message()),
               HasSubstr("GHSIGY of fibre 0 may reach"));
@@ -205,10 +205,10 @@ TEST(Grid, BeyondANarrowDomainWhereASeriesOverflowsIsRefused) {
 TEST(Grid, OfWavelengthsWherePolynomialsOverflowIsRefusedForAnyCoefficient) {
   for (const double width : {1e-3, 1e-300}) {
     Psf psf = *MakeScenePsf({});
-    psf.sigma_y.wave_min = 0;
-    psf.sigma_y.wave_max = width;
-    psf.sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
-    psf.sigma_y.coeff(0, kMaxLegendreCoefficients - 1) = 1e-285;
+    GaussHermite(psf).core().sigma_y.wave_min = 0;
+    GaussHermite(psf).core().sigma_y.wave_max = width;
+    GaussHermite(psf).core().sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
+    GaussHermite(psf).core().sigma_y.coeff(0, kMaxLegendreCoefficients - 1) = 1e-285;
     EXPECT_THAT(std::string(CheckGrid(psf, Grid(6010, 0.8, 30)).message()),
                 HasSubstr("GHSIGY of fibre 0 may reach inf"));
   }

@@ -10,7 +10,7 @@
 #include "core/extract/cpu/stages/resolution.h"
 #include "core/extract/cpu/stages/schur.h"
 #include "core/extract/cpu/stages/solve.h"
-#include "core/extract/cpu/stages/spots.h"
+#include "core/extract/cpu/spots/spots.h"
 #include "core/extract/pole_plan.h"
 #include "core/model/reference_spot.h"
 #include "core/plan/grid_plan.h"
@@ -73,7 +73,7 @@ TEST_P(SpotStage, EqualsTheFormulaWithATail) {
 
 TEST_P(SpotStage, IsEmptyWhereAWidthIsNotPositive) {
   auto psf = MakeScenePsf({.fibres = 2, .rows = 80});
-  for (double& c : psf->sigma_y.coeff.Row(1)) c = -1;
+  for (double& c : GaussHermite(*psf).core().sigma_y.coeff.Row(1)) c = -1;
   const WavelengthGrid grid = {psf->wave_min + 3, 0.7, 10};
   Spots spots;
   ASSERT_TRUE(spots.Evaluate(*psf, grid, {0, 2}));

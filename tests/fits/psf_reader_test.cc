@@ -1,7 +1,6 @@
 #include "absl/strings/str_format.h"
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
-#include "core/model/psf_traces/psf_outline.h"
 #include "tests/fits/expectations.h"
 #include "tests/fits/samples.h"
 #include "tests/support/matchers.h"
@@ -75,52 +74,52 @@ TEST(PsfReader, ReadsBackWhatWasWrittenToTheBit) {
   EXPECT_EQ(read->rows, psf.rows);
   EXPECT_EQ(read->columns, psf.columns);
   EXPECT_EQ(read->fibres, psf.fibres);
-  EXPECT_EQ(read->half_x, psf.half_x);
-  EXPECT_EQ(read->half_y, psf.half_y);
-  EXPECT_EQ(read->max_degree_x, psf.max_degree_x);
-  EXPECT_EQ(read->max_degree_y, psf.max_degree_y);
+  EXPECT_EQ(read->stamp().x.middle, psf.stamp().x.middle);
+  EXPECT_EQ(read->stamp().y.middle, psf.stamp().y.middle);
+  EXPECT_EQ(GaussHermite(*read).core().max_degree_x, GaussHermite(psf).core().max_degree_x);
+  EXPECT_EQ(GaussHermite(*read).core().max_degree_y, GaussHermite(psf).core().max_degree_y);
   EXPECT_EQ(read->psferr, psf.psferr);
   EXPECT_EQ(read->wave_min, psf.wave_min);
   EXPECT_EQ(read->wave_max, psf.wave_max);
   EXPECT_EQ(read->camera, psf.camera);
   EXPECT_EQ(read->original_psf, psf.original_psf);
   EXPECT_EQ(read->content_hash, source.content_hash());
-  ExpectSame(read->x, psf.x);
-  ExpectSame(read->y, psf.y);
-  ExpectSame(read->sigma_x, psf.sigma_x);
-  ExpectSame(read->sigma_y, psf.sigma_y);
-  ASSERT_EQ(read->terms.size(), 2u);
+  ExpectSame(read->traces.x, psf.traces.x);
+  ExpectSame(read->traces.y, psf.traces.y);
+  ExpectSame(GaussHermite(*read).core().sigma_x, GaussHermite(psf).core().sigma_x);
+  ExpectSame(GaussHermite(*read).core().sigma_y, GaussHermite(psf).core().sigma_y);
+  ASSERT_EQ(GaussHermite(*read).core().terms.size(), 2u);
   for (int k = 0; k < 2; ++k) {
-    EXPECT_EQ(read->terms[k].degree_x, psf.terms[k].degree_x);
-    EXPECT_EQ(read->terms[k].degree_y, psf.terms[k].degree_y);
-    ExpectSame(read->terms[k].amplitude, psf.terms[k].amplitude);
+    EXPECT_EQ(GaussHermite(*read).core().terms[k].degree_x, GaussHermite(psf).core().terms[k].degree_x);
+    EXPECT_EQ(GaussHermite(*read).core().terms[k].degree_y, GaussHermite(psf).core().terms[k].degree_y);
+    ExpectSame(GaussHermite(*read).core().terms[k].amplitude, GaussHermite(psf).core().terms[k].amplitude);
   }
-  EXPECT_TRUE(read->tail_amplitude.empty());
-  EXPECT_TRUE(read->tail_core.empty());
+  EXPECT_TRUE(GaussHermite(*read).tail_amplitude.empty());
+  EXPECT_TRUE(GaussHermite(*read).tail_core.empty());
 }
 
 TEST(PsfReader, KeepsTheTailWhereThereIsOne) {
   Psf psf = SamplePsf();
-  psf.tail_amplitude = psf.tail_core = psf.tail_index = psf.tail_scale_x = psf.tail_scale_y = psf.sigma_x;
+  GaussHermite(psf).tail_amplitude = GaussHermite(psf).tail_core = GaussHermite(psf).tail_index = GaussHermite(psf).tail_scale_x = GaussHermite(psf).tail_scale_y = GaussHermite(psf).core().sigma_x;
   const TempFolder folder;
   ASSERT_TRUE(WritePsf(psf, (folder / "psf.fits.gz")).ok());
   const absl::StatusOr<Psf> read = ReadPsf(Load(folder / "psf.fits.gz"));
   ASSERT_TRUE(read.ok()) << read.status();
-  ExpectSame(read->tail_amplitude, psf.sigma_x);
-  ExpectSame(read->tail_scale_y, psf.sigma_x);
+  ExpectSame(GaussHermite(*read).tail_amplitude, GaussHermite(psf).core().sigma_x);
+  ExpectSame(GaussHermite(*read).tail_scale_y, GaussHermite(psf).core().sigma_x);
 }
 
 TEST(PsfReader, WritesSeriesOfAnotherDomainAsTheSameFunction) {
   Psf psf = SamplePsf();
-  psf.sigma_x.wave_min = 5400;
-  psf.sigma_x.wave_max = 7900;
+  GaussHermite(psf).core().sigma_x.wave_min = 5400;
+  GaussHermite(psf).core().sigma_x.wave_max = 7900;
   const TempFolder folder;
   ASSERT_TRUE(WritePsf(psf, (folder / "psf.fits")).ok());
   const absl::StatusOr<Psf> read = ReadPsf(Load(folder / "psf.fits"));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->sigma_x.wave_min, psf.wave_min);
+  EXPECT_EQ(GaussHermite(*read).core().sigma_x.wave_min, psf.wave_min);
   for (double wave : {5500.0, 6000.0, 7000.0, 7800.0}) {
-    EXPECT_NEAR(Evaluate(read->sigma_x, 1, wave), Evaluate(psf.sigma_x, 1, wave), 1e-13);
+    EXPECT_NEAR(Evaluate(GaussHermite(*read).core().sigma_x, 1, wave), Evaluate(GaussHermite(psf).core().sigma_x, 1, wave), 1e-13);
   }
 }
 
@@ -177,15 +176,15 @@ TEST(PsfReader, GivesFibresWithoutFiniteCoefficientsEmptySpotsBetweenTheirNeighb
     for (const int lost : {0, 1, 2}) {
       const Psf psf = ReadPsf(SampleWithout(table, {lost})).value();
       for (const double wave : {5600.0, 7700.0}) {
-        EXPECT_EQ(Evaluate(psf.sigma_x, lost, wave), 0);
-        EXPECT_EQ(Evaluate(psf.sigma_y, lost, wave), 0);
+        EXPECT_EQ(Evaluate(GaussHermite(psf).core().sigma_x, lost, wave), 0);
+        EXPECT_EQ(Evaluate(GaussHermite(psf).core().sigma_y, lost, wave), 0);
         // Traces of the sample are evenly spaced.
-        EXPECT_NEAR(Evaluate(psf.x, lost, wave), Evaluate(whole.x, lost, wave), 1e-9);
-        EXPECT_NEAR(Evaluate(psf.y, lost, wave), Evaluate(whole.y, lost, wave), 1e-9);
+        EXPECT_NEAR(Evaluate(psf.traces.x, lost, wave), Evaluate(whole.traces.x, lost, wave), 1e-9);
+        EXPECT_NEAR(Evaluate(psf.traces.y, lost, wave), Evaluate(whole.traces.y, lost, wave), 1e-9);
         for (int fibre = 0; fibre < 3; ++fibre) {
           if (fibre == lost) continue;
-          EXPECT_EQ(Evaluate(psf.x, fibre, wave), Evaluate(whole.x, fibre, wave));
-          EXPECT_EQ(Evaluate(psf.sigma_y, fibre, wave), Evaluate(whole.sigma_y, fibre, wave));
+          EXPECT_EQ(Evaluate(psf.traces.x, fibre, wave), Evaluate(whole.traces.x, fibre, wave));
+          EXPECT_EQ(Evaluate(GaussHermite(psf).core().sigma_y, fibre, wave), Evaluate(GaussHermite(whole).core().sigma_y, fibre, wave));
         }
       }
     }
@@ -207,11 +206,11 @@ TEST(PsfReader, ReadsTheRealFile) {
   EXPECT_EQ(psf->columns, 4114);
   EXPECT_EQ(psf->psferr, 0.01);  // PSFERROR is another thing
   EXPECT_EQ(psf->wave_max, 7827);
-  EXPECT_EQ(psf->x.wave_max, 7826);
-  EXPECT_EQ(psf->x.coeff.shape(1), 7);
-  EXPECT_EQ(psf->terms.size(), 49u);
-  EXPECT_TRUE(psf->tail_amplitude.empty());
-  EXPECT_NEAR(psf->sigma_x.coeff(0, 0), 1.04074656, 1e-8);
+  EXPECT_EQ(psf->traces.x.wave_max, 7826);
+  EXPECT_EQ(psf->traces.x.coeff.shape(1), 7);
+  EXPECT_EQ(GaussHermite(*psf).core().terms.size(), 49u);
+  EXPECT_TRUE(GaussHermite(*psf).tail_amplitude.empty());
+  EXPECT_NEAR(GaussHermite(*psf).core().sigma_x.coeff(0, 0), 1.04074656, 1e-8);
 }
 
 TEST(ReadPsfOutline, TellsAllButTheCoefficientsOfTerms) {
@@ -220,14 +219,14 @@ TEST(ReadPsfOutline, TellsAllButTheCoefficientsOfTerms) {
   const Source source = Load(folder / "psf.fits");
   const Psf whole = ReadPsf(source).value(), outline = ReadPsfOutline(source, 0).value();
   EXPECT_EQ(outline.rows, whole.rows);
-  EXPECT_EQ(outline.y.coeff, whole.y.coeff);
-  EXPECT_EQ(outline.sigma_x.coeff, whole.sigma_x.coeff);
+  EXPECT_EQ(outline.traces.y.coeff, whole.traces.y.coeff);
+  EXPECT_EQ(GaussHermite(outline).core().sigma_x.coeff, GaussHermite(whole).core().sigma_x.coeff);
   EXPECT_EQ(outline.content_hash, whole.content_hash);
-  ASSERT_EQ(outline.terms.size(), whole.terms.size());
-  EXPECT_EQ(outline.terms[1].degree_x, whole.terms[1].degree_x);
-  EXPECT_TRUE(outline.terms[1].amplitude.empty());
+  ASSERT_EQ(GaussHermite(outline).core().terms.size(), GaussHermite(whole).core().terms.size());
+  EXPECT_EQ(GaussHermite(outline).core().terms[1].degree_x, GaussHermite(whole).core().terms[1].degree_x);
+  EXPECT_TRUE(GaussHermite(outline).core().terms[1].amplitude.empty());
   EXPECT_EQ(PsfBytes(outline), PsfBytes(whole));
-  EXPECT_TRUE(HasAllTerms(ReadPsfOutline(source).value()));
+  EXPECT_TRUE(IsComplete(ReadPsfOutline(source).value()));
 }
 
 }  // namespace

@@ -42,16 +42,16 @@ void CheckPsfV2(const std::string& path) {
   ASSERT_TRUE(psf.ok()) << psf.status();
   EXPECT_EQ(psf->fibres, 2);
   EXPECT_EQ(psf->psferr, 0.01);
-  EXPECT_EQ(psf->x.coeff(1, 2), 1.5);
-  EXPECT_EQ(psf->x.wave_min, 5500);
-  EXPECT_EQ(psf->y.wave_min, 5501);
-  EXPECT_EQ(psf->y.wave_max, 7799);
-  EXPECT_EQ(psf->sigma_x.wave_min, 5502);
-  ASSERT_EQ(psf->terms.size(), 3u);  // GH-1-1 is 0
-  EXPECT_EQ(psf->terms[1].degree_x, 0);
-  EXPECT_EQ(psf->terms[1].degree_y, 1);
-  EXPECT_EQ(psf->terms[1].amplitude.wave_max, 7794);
-  EXPECT_TRUE(psf->tail_amplitude.empty());
+  EXPECT_EQ(psf->traces.x.coeff(1, 2), 1.5);
+  EXPECT_EQ(psf->traces.x.wave_min, 5500);
+  EXPECT_EQ(psf->traces.y.wave_min, 5501);
+  EXPECT_EQ(psf->traces.y.wave_max, 7799);
+  EXPECT_EQ(GaussHermite(*psf).core().sigma_x.wave_min, 5502);
+  ASSERT_EQ(GaussHermite(*psf).core().terms.size(), 3u);  // GH-1-1 is 0
+  EXPECT_EQ(GaussHermite(*psf).core().terms[1].degree_x, 0);
+  EXPECT_EQ(GaussHermite(*psf).core().terms[1].degree_y, 1);
+  EXPECT_EQ(GaussHermite(*psf).core().terms[1].amplitude.wave_max, 7794);
+  EXPECT_TRUE(GaussHermite(*psf).tail_amplitude.empty());
   EXPECT_GT(psf->wave_max, psf->wave_min);
 }
 

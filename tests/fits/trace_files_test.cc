@@ -248,12 +248,12 @@ class MovedPsf : public ::testing::Test {
 // rows states its domain.
 void WriteVersion2(const Psf& psf, char form, const std::string& path) {
   const std::vector<std::pair<const char*, const LegendreTable*>> rows = {
-      {"X", &psf.x},
-      {"Y", &psf.y},
-      {"GHSIGX", &psf.sigma_x},
-      {"GHSIGY", &psf.sigma_y},
-      {"GH-0-0", &psf.terms[0].amplitude}};
-  const int64_t count = psf.x.coeff.shape(1);
+      {"X", &psf.traces.x},
+      {"Y", &psf.traces.y},
+      {"GHSIGX", &GaussHermite(psf).core().sigma_x},
+      {"GHSIGY", &GaussHermite(psf).core().sigma_y},
+      {"GH-0-0", &GaussHermite(psf).core().terms[0].amplitude}};
+  const int64_t count = psf.traces.x.coeff.shape(1);
   FitsBuilder fits(1 << 20);
   fits.BeginImage("", DOUBLE_IMG, {});
   fits.Text("PSFTYPE", "GAUSS-HERMITE", "");
@@ -262,8 +262,8 @@ void WriteVersion2(const Psf& psf, char form, const std::string& path) {
                   {"8A", "1D", "1D", absl::StrCat(psf.fibres * count, std::string(1, form)), "1J"});
   fits.Text("TDIM4", absl::StrFormat("(%d,%d)", count, psf.fibres), "");
   const std::pair<const char*, int> integers[] = {
-      {"NPIX_X", psf.columns}, {"NPIX_Y", psf.rows}, {"HSIZEX", psf.half_x},
-      {"HSIZEY", psf.half_y},  {"FIBERMIN", 0},      {"FIBERMAX", psf.fibres - 1},
+      {"NPIX_X", psf.columns}, {"NPIX_Y", psf.rows}, {"HSIZEX", psf.stamp().x.middle},
+      {"HSIZEY", psf.stamp().y.middle},  {"FIBERMIN", 0},      {"FIBERMAX", psf.fibres - 1},
       {"GHDEGX", 0},           {"GHDEGY", 0},        {"LEGDEG", static_cast<int>(count) - 1}};
   for (const auto& [keyword, value] : integers) fits.Integer(keyword, value, "");
   for (size_t k = 0; k < rows.size(); ++k) {
@@ -290,7 +290,7 @@ void WriteFloatTraces(const Psf& psf, const std::string& folder) {
   FitsBuilder fits(1 << 20);
   fits.BeginImage("PRIMARY", DOUBLE_IMG, {});
   fits.Text("IN_PSF", "before.fits", "");
-  for (const auto& [name, trace] : {std::pair("XTRACE", &psf.x), std::pair("YTRACE", &psf.y)}) {
+  for (const auto& [name, trace] : {std::pair("XTRACE", &psf.traces.x), std::pair("YTRACE", &psf.traces.y)}) {
     const std::vector<float> values(trace->coeff.flat().begin(), trace->coeff.flat().end());
     fits.BeginImage(name, FLOAT_IMG, {trace->coeff.shape(0), trace->coeff.shape(1)});
     fits.Number("WAVEMIN", trace->wave_min, "");
@@ -308,7 +308,7 @@ TEST_F(MovedPsf, IsReadAsItIsMovedToTheBit) {
   const TraceReport report = SampleReport();
   const Psf read = Move(report);
   ExpectSamePsf(read, MovePsf(SamplePsf(), report.shifts));
-  EXPECT_NE(read.x.coeff, SamplePsf().x.coeff);
+  EXPECT_NE(read.traces.x.coeff, SamplePsf().x.coeff);
 }
 
 TEST_F(MovedPsf, TellsWhereItComesFrom) {
@@ -343,14 +343,14 @@ TEST_F(MovedPsf, HasMoreCoefficientsIfTheShiftHas) {
   TraceReport report = SampleReport();
   report.shifts.x = SampleAxis(0.3, 2, 6);
   const Psf read = Move(report);
-  EXPECT_EQ(read.x.coeff.shape(1), 6);
+  EXPECT_EQ(read.traces.x.coeff.shape(1), 6);
   ExpectSamePsf(read, MovePsf(small, report.shifts));
 }
 
 TEST_F(MovedPsf, HasTracesOfDoublePrecisionWhereTheyWereFloats) {
   WriteFloatTraces(SamplePsf(), folder_.path());
   const Psf original = Original();
-  EXPECT_NE(original.x.coeff, SamplePsf().x.coeff);
+  EXPECT_NE(original.traces.x.coeff, SamplePsf().x.coeff);
   const TraceReport report = SampleReport();
   ExpectSamePsf(Move(report), MovePsf(original, report.shifts));
   const FitsFile original_file = File("psf.fits"), moved_file = File("moved.fits");
@@ -382,8 +382,8 @@ TEST_F(MovedPsf, OfVersion2HasMoreCoefficientsIfTheShiftHas) {
   report.shifts.y = {};
   report.shifts.x = SampleAxis(0.3, 1, 6);
   const Psf read = Move(report);
-  ExpectSame(read.x, MovePsf(original, report.shifts).x);
-  EXPECT_EQ(read.y.coeff.shape(1), 6);
+  ExpectSame(read.traces.x, MovePsf(original, report.shifts).x);
+  EXPECT_EQ(read.traces.y.coeff.shape(1), 6);
 }
 
 TEST_F(MovedPsf, KeepsItsTracesWhereTheyWereNotMoved) {
@@ -427,8 +427,8 @@ TEST_F(MovedPsf, OfRealFilesIsMovedToo) {
     const Source source = Load(goldens + "/" + name);
     const Psf psf = ReadPsf(source).value();
     TraceReport report = SampleReport();
-    report.wave_min = psf.x.wave_min;
-    report.wave_max = psf.x.wave_max;
+    report.wave_min = psf.traces.x.wave_min;
+    report.wave_max = psf.traces.x.wave_max;
     ASSERT_THAT(WriteMovedPsf(source, report, folder_ / "moved.fits", {}), IsOk());
     ExpectSamePsf(ReadPsf(Load(folder_ / "moved.fits")).value(), MovePsf(psf, report.shifts));
   }

@@ -235,7 +235,7 @@ TEST_F(PlanJobTest, RefusesAnImageOfAnotherSize) {
 
 TEST_F(PlanJobTest, RefusesABadPsf) {
   Psf psf = *input_.psf;
-  psf.sigma_x.coeff(3, 0) = kNan;
+  GaussHermite(psf).core().sigma_x.coeff(3, 0) = kNan;
   input_.psf = std::make_shared<const Psf>(psf);
   EXPECT_THAT(Refusal(), HasSubstr("GHSIGX"));
 }

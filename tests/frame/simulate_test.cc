@@ -99,15 +99,15 @@ TEST(SimulatePsf, MakesASoundPsfOfEveryCamera) {
     EXPECT_TRUE(CheckGrid(*psf, c.grid.Scaled(1.0001)).ok());
     for (int fibre = 0; fibre < 500; ++fibre) {
       for (const double wave : {c.grid.first, 0.5 * (c.grid.first + c.grid.last()), c.grid.last()}) {
-        const double x = Evaluate(psf->x, fibre, wave), y = Evaluate(psf->y, fibre, wave);
+        const double x = Evaluate(psf->traces.x, fibre, wave), y = Evaluate(psf->traces.y, fibre, wave);
         ASSERT_TRUE(x > 8 && x < c.columns - 9) << fibre << " " << wave << " " << x;
         ASSERT_TRUE(y > 6 && y < c.rows - 7) << fibre << " " << wave << " " << y;
         const double gap = fibre % 25 == 0 ? 15 : 6.5;
         if (fibre > 0) {
-          ASSERT_GT(x, Evaluate(psf->x, fibre - 1, wave) + gap) << fibre;
+          ASSERT_GT(x, Evaluate(psf->traces.x, fibre - 1, wave) + gap) << fibre;
         }
-        ASSERT_NEAR(Evaluate(psf->sigma_x, fibre, wave), 1.05, 0.15);
-        ASSERT_NEAR(Evaluate(psf->sigma_y, fibre, wave), 1.11, 0.15);
+        ASSERT_NEAR(Evaluate(GaussHermite(*psf).core().sigma_x, fibre, wave), 1.05, 0.15);
+        ASSERT_NEAR(Evaluate(GaussHermite(*psf).core().sigma_y, fibre, wave), 1.11, 0.15);
       }
     }
   }
@@ -119,10 +119,10 @@ TEST(SimulatePsf, ShrinksItsDomainToTheRows) {
   EXPECT_LT(psf.columns, 150);
   EXPECT_NEAR(psf.wave_max - psf.wave_min, 279 * 0.533, 1);
   for (int fibre = 0; fibre < 10; ++fibre) {
-    EXPECT_NEAR(Evaluate(psf.y, fibre, psf.wave_min), 10, 2);
-    EXPECT_NEAR(Evaluate(psf.y, fibre, psf.wave_max), 289, 2);
-    EXPECT_GE(Evaluate(psf.x, fibre, psf.wave_min), 20);
-    EXPECT_LE(Evaluate(psf.x, fibre, psf.wave_max), psf.columns - 20);
+    EXPECT_NEAR(Evaluate(psf.traces.y, fibre, psf.wave_min), 10, 2);
+    EXPECT_NEAR(Evaluate(psf.traces.y, fibre, psf.wave_max), 289, 2);
+    EXPECT_GE(Evaluate(psf.traces.x, fibre, psf.wave_min), 20);
+    EXPECT_LE(Evaluate(psf.traces.x, fibre, psf.wave_max), psf.columns - 20);
   }
   EXPECT_TRUE(CheckGrid(psf, *MakeWavelengthGrid(psf.wave_min, psf.wave_max, 0.8)).ok());
 }
@@ -155,7 +155,7 @@ TEST(Simulate, IsDeterministicForASeed) {
   EXPECT_EQ(a.preproc.ivar, b.preproc.ivar);
   EXPECT_EQ(a.preproc.mask, b.preproc.mask);
   EXPECT_EQ(a.truth.flux, b.truth.flux);
-  EXPECT_EQ(a.psf.x.coeff, b.psf.x.coeff);
+  EXPECT_EQ(a.psf.traces.x.coeff, b.psf.traces.x.coeff);
   SimulatorOptions other = Small();
   other.seed = 2;
   EXPECT_FALSE(a.preproc.pixels == Make(other).preproc.pixels);

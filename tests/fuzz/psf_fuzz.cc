@@ -15,7 +15,7 @@ void ReadAsPsf(absl::string_view bytes) {
   Require(outline.ok(), "a PSF that is read has an outline");
   Require(PsfBytes(*outline) == PsfBytes(*psf), "the outline tells the PSF's memory");
   Require(CheckPsf(*psf).ok(), "a PSF that is read is a good one");
-  for (const double wave : {psf->wave_min, psf->wave_max}) Evaluate(psf->x, psf->fibres - 1, wave);
+  for (const double wave : {psf->wave_min, psf->wave_max}) Evaluate(psf->traces.x, psf->fibres - 1, wave);
 }
 
 }  // namespace

@@ -323,7 +323,7 @@ TEST_F(JobTraces, EndTheJobOnceAStopIsRequested) {
 
 TEST_F(JobTraces, OfAPsfThatHasNoneAreRefusedBeforeTheJobIsAdmitted) {
   frame_ = MakeShiftedFrame({});
-  frame_.psf.y.wave_max += 1;
+  frame_.psf.traces.y.wave_max += 1;
   Use();
   TracesHost host = Host();
   EXPECT_THAT(Run(&host).status(),

@@ -56,7 +56,7 @@ class NotingHost : public JobHost {
                                                              const JobPlan& plan,
                                                              const std::stop_token& stop) override {
     Note("prepare");
-    EXPECT_FALSE(psf->terms.front().amplitude.empty());
+    EXPECT_FALSE(GaussHermite(*psf).core().terms.front().amplitude.empty());
     return on->Prepare(psf, plan.solve_grid, plan.bundle_size, stop);
   }
   absl::Status OnBundle(std::shared_ptr<const BundleSpectra> bundle, const JobPlan& plan, int done) override {

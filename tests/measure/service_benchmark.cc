@@ -77,15 +77,15 @@ Psf WidePsf(int fibres, double wave_max) {
   psf.columns = fibres + 10;
   psf.rows = 1000;
   psf.wave_max = wave_max;
-  for (LegendreTable* table : {&psf.x, &psf.y, &psf.sigma_x, &psf.sigma_y, &psf.terms[0].amplitude}) {
+  for (LegendreTable* table : {&psf.traces.x, &psf.traces.y, &GaussHermite(psf).core().sigma_x, &GaussHermite(psf).core().sigma_y, &GaussHermite(psf).core().terms[0].amplitude}) {
     table->wave_max = wave_max;
     table->coeff.Assign({fibres, 2});
     for (int i = 0; i < fibres; ++i) table->coeff(i, 0) = 1;
   }
   for (int i = 0; i < fibres; ++i) {
-    psf.x.coeff(i, 0) = 5 + i;
-    psf.y.coeff(i, 0) = psf.y.coeff(i, 1) = psf.rows / 2.0 - 4;
-    psf.y.coeff(i, 0) += 4;
+    psf.traces.x.coeff(i, 0) = 5 + i;
+    psf.traces.y.coeff(i, 0) = psf.traces.y.coeff(i, 1) = psf.rows / 2.0 - 4;
+    psf.traces.y.coeff(i, 0) += 4;
   }
   return psf;
 }

@@ -45,7 +45,7 @@ std::shared_ptr<Psf> CutPsf(const Psf& psf, const FibreRange& fibres, double wav
   double low_x = INFINITY, high_x = -INFINITY, low_y = INFINITY, high_y = -INFINITY;
   for (int i = fibres.first; i < fibres.end(); ++i) {
     for (double wave : {wave_min, 0.5 * (wave_min + wave_max), wave_max}) {
-      const double x = Evaluate(psf.x, i, wave), y = Evaluate(psf.y, i, wave);
+      const double x = Evaluate(psf.traces.x, i, wave), y = Evaluate(psf.traces.y, i, wave);
       low_x = std::min(low_x, x), high_x = std::max(high_x, x);
       low_y = std::min(low_y, y), high_y = std::max(high_y, y);
     }
@@ -56,13 +56,13 @@ std::shared_ptr<Psf> CutPsf(const Psf& psf, const FibreRange& fibres, double wav
   cut->rows = static_cast<int>(high_y - low_y) + psf.spot_rows() + 4;
   cut->wave_min = wave_min;
   cut->wave_max = wave_max;
-  cut->x = SomeFibres(psf.x, fibres, std::floor(low_x) - psf.half_x - 2);
-  cut->y = SomeFibres(psf.y, fibres, std::floor(low_y) - psf.half_y - 2);
-  for (LegendreTable* table : {&cut->sigma_x, &cut->sigma_y, &cut->tail_amplitude, &cut->tail_core,
-                               &cut->tail_index, &cut->tail_scale_x, &cut->tail_scale_y}) {
+  cut->traces.x = SomeFibres(psf.traces.x, fibres, std::floor(low_x) - psf.stamp().x.middle - 2);
+  cut->traces.y = SomeFibres(psf.traces.y, fibres, std::floor(low_y) - psf.stamp().y.middle - 2);
+  for (LegendreTable* table : {&GaussHermite(*cut).core().sigma_x, &GaussHermite(*cut).core().sigma_y, &GaussHermite(*cut).tail_amplitude, &GaussHermite(*cut).tail_core,
+                               &GaussHermite(*cut).tail_index, &GaussHermite(*cut).tail_scale_x, &GaussHermite(*cut).tail_scale_y}) {
     *table = SomeFibres(*table, fibres, 0);
   }
-  for (GaussHermiteTerm& term : cut->terms) term.amplitude = SomeFibres(term.amplitude, fibres, 0);
+  for (GaussHermiteTerm& term : GaussHermite(*cut).core().terms) term.amplitude = SomeFibres(term.amplitude, fibres, 0);
   return cut;
 }
 

@@ -282,7 +282,7 @@ TEST_F(ExtractTest, RefusesJobsThatCannotBeDone) {
 
 TEST_F(ExtractTest, RefusesAPsfThatOverflowsForOneFibreBeforeItIsEstimated) {
   Psf psf = SmallPsf();
-  psf.y.coeff(kFibres - 1, 1) = 1e308;
+  psf.traces.y.coeff(kFibres - 1, 1) = 1e308;
   ASSERT_TRUE(WritePsf(psf, folder_ / "psf.fits").ok());
   Start();
   ExpectRefused(Extract(PathHeader()), StatusCode::INVALID_ARGUMENT,

@@ -152,7 +152,7 @@ TEST(TraceShifts, AreTheSameWithAFirstPassOverFewerRows) {
 
 TEST(TraceShifts, AreTheSameIfThePsfHasRoomForHigherDegrees) {
   ShiftedFrame frame = GradientFrame();
-  frame.psf.max_degree_x = frame.psf.max_degree_y = 9;
+  frame.GaussHermite(psf).core().max_degree_x = frame.GaussHermite(psf).core().max_degree_y = 9;
   const TraceShifts high = Measure(frame), low = Measure(GradientFrame());
   EXPECT_LT(Difference(frame.psf, high.x.series, low.x.series).largest, 1e-5);
   EXPECT_LT(Difference(frame.psf, high.y.series, low.y.series).largest, 1e-4);
@@ -191,7 +191,7 @@ TEST(TraceShifts, SurviveDeadFibres) {
 
 TEST(TraceShifts, LeaveOutAFibreWhoseTraceRunsBackwards) {
   ShiftedFrame frame = GradientFrame();
-  for (double& c : frame.psf.y.coeff.Row(25)) c = -c;  // in the middle
+  for (double& c : frame.psf.traces.y.coeff.Row(25)) c = -c;  // in the middle
   ExpectMeasured(frame, Measure(frame));
 }
 
@@ -251,7 +251,7 @@ TEST(RefusedShifts, WhereTheTracesFitOneFibreAwayAsWell) {
   ShiftedFrameOptions options;
   options.simulator.fibres = 25;
   options.edit_psf = [](Psf* psf) {
-    for (int i = 0; i < psf->fibres; ++i) psf->x.coeff(i, 0) = 30 + 7 * i;
+    for (int i = 0; i < psf->fibres; ++i) psf->traces.x.coeff(i, 0) = 30 + 7 * i;
   };
   options.edit_truth = [](Truth* truth) {
     for (int i = 0; i < 25; ++i) std::ranges::copy(truth->flux.Row(13), truth->flux.Row(i).begin());
@@ -264,9 +264,9 @@ TEST(RefusedShifts, WhereTheTracesFitOneFibreAwayAsWell) {
     table->coeff = coeff;
   };
   frame.psf.fibres = 15;
-  for (LegendreTable* table : {&frame.psf.x, &frame.psf.y, &frame.psf.sigma_x, &frame.psf.sigma_y})
+  for (LegendreTable* table : {&frame.psf.traces.x, &frame.psf.traces.y, &frame.GaussHermite(psf).core().sigma_x, &frame.GaussHermite(psf).core().sigma_y})
     middle(table);
-  for (GaussHermiteTerm& term : frame.psf.terms) middle(&term.amplitude);
+  for (GaussHermiteTerm& term : frame.GaussHermite(psf).core().terms) middle(&term.amplitude);
   ExpectRefused(Measure(frame), "as well one fibre away");
 }
 
@@ -274,7 +274,7 @@ TEST(RefusedShifts, OfTracesOfOtherShapes) {
   ShiftedFrame frame = GradientFrame();
   std::mt19937 random(7);
   std::uniform_real_distribution<double> uniform(-0.6, 0.6);
-  for (int i = 0; i < frame.psf.fibres; ++i) frame.psf.x.coeff(i, 0) += uniform(random);
+  for (int i = 0; i < frame.psf.fibres; ++i) frame.psf.traces.x.coeff(i, 0) += uniform(random);
   ExpectRefused(Measure(frame), "scatters by");
 }
 
@@ -304,10 +304,10 @@ TEST(BadInputOfTraceShifts, IsNamed) {
   small.ivar.Assign({10, 10});
   EXPECT_THAT(message(small, frame.psf, {}), HasSubstr("the image has 10 x 10 pixels"));
   Psf psf = frame.psf;
-  psf.y.wave_max += 1;
+  psf.traces.y.wave_max += 1;
   EXPECT_THAT(message(frame.image, psf, {}), HasSubstr("XTRACE has the domain"));
   psf = frame.psf;
-  psf.x.wave_max = psf.y.wave_max = 1e8;
+  psf.traces.x.wave_max = psf.traces.y.wave_max = 1e8;
   EXPECT_THAT(message(frame.image, psf, {}), HasSubstr("must have 2 to 100000 bins"));
   TraceShiftOptions options;
   options.degrees.y[1] = 9;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/model/spot_formula.h"
+#include "core/model/spots/gauss_hermite_formula.h"
 #include "core/simulate/simulator.h"
 #include "core/traces/light/dispersion.h"
 #include "core/traces/light/row_dispersion.h"
@@ -55,13 +55,13 @@ TEST(TraceRows, InvertTheTrace) {
   const Psf psf = SimulatePsf({.fibres = 30, .rows = 1000, .seed = 8}).value();
   const TraceRows rows = TraceRows::Make(psf, {.threads = 2}).value();
   for (int fibre = 0; fibre < psf.fibres; ++fibre) {
-    EXPECT_NEAR(rows.first_row(fibre), Evaluate(psf.y, fibre, psf.y.wave_min), 1);
-    EXPECT_NEAR(rows.end_row(fibre), Evaluate(psf.y, fibre, psf.y.wave_max), 1);
+    EXPECT_NEAR(rows.first_row(fibre), Evaluate(psf.traces.y, fibre, psf.traces.y.wave_min), 1);
+    EXPECT_NEAR(rows.end_row(fibre), Evaluate(psf.traces.y, fibre, psf.traces.y.wave_max), 1);
     for (int row = rows.first_row(fibre); row < rows.end_row(fibre); row += 7) {
       const TracePosition position = rows.At(fibre, row);
-      const double wave = psf.y.wave_min + 0.5 * (position.t + 1) * (psf.y.wave_max - psf.y.wave_min);
-      EXPECT_NEAR(Evaluate(psf.y, fibre, wave), row, 1e-5);
-      EXPECT_NEAR(Evaluate(psf.x, fibre, wave), position.x, 1e-5);
+      const double wave = psf.traces.y.wave_min + 0.5 * (position.t + 1) * (psf.traces.y.wave_max - psf.traces.y.wave_min);
+      EXPECT_NEAR(Evaluate(psf.traces.y, fibre, wave), row, 1e-5);
+      EXPECT_NEAR(Evaluate(psf.traces.x, fibre, wave), position.x, 1e-5);
     }
   }
 }
@@ -70,7 +70,7 @@ TEST(Dispersion, KeepsTheLightAndIsTheSameByRow) {
   const Psf psf = SimulatePsf({.fibres = 3, .rows = 300, .seed = 9}).value();
   const ShapeTable shapes = ShapeTable::Make(psf, {}).value();
   std::vector<double> wave;
-  for (double at = psf.x.wave_min; at < psf.x.wave_max; at += 0.8) wave.push_back(at);
+  for (double at = psf.traces.x.wave_min; at < psf.traces.x.wave_max; at += 0.8) wave.push_back(at);
   Dispersion dispersion;
   Disperse(psf, shapes, 1, wave, &dispersion);
   std::vector<float> spectrum(wave.size() + kMaxRowBins);

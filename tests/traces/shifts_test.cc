@@ -34,23 +34,23 @@ TEST(MovedPsf, HasTheTracesOfTheStaleOnePlusTheSeries) {
   const std::vector<double> positions = FibrePositions(psf);
   for (int i = 0; i < psf.fibres; ++i) {
     for (const double t : {-1.0, -0.4, 0.0, 0.7, 1.0}) {
-      const double wave = psf.x.wave_min + 0.5 * (t + 1) * (psf.x.wave_max - psf.x.wave_min);
-      EXPECT_NEAR(Evaluate(moved.x, i, wave),
-                  Evaluate(psf.x, i, wave) + EvaluateShift(Gradient(), positions[i], t), 1e-10);
-      EXPECT_NEAR(Evaluate(moved.y, i, wave), Evaluate(psf.y, i, wave) + EvaluateShift(y, positions[i], t),
+      const double wave = psf.traces.x.wave_min + 0.5 * (t + 1) * (psf.traces.x.wave_max - psf.traces.x.wave_min);
+      EXPECT_NEAR(Evaluate(moved.traces.x, i, wave),
+                  Evaluate(psf.traces.x, i, wave) + EvaluateShift(Gradient(), positions[i], t), 1e-10);
+      EXPECT_NEAR(Evaluate(moved.traces.y, i, wave), Evaluate(psf.traces.y, i, wave) + EvaluateShift(y, positions[i], t),
                   1e-10);
     }
   }
   EXPECT_EQ(moved.content_hash, "");
-  EXPECT_EQ(moved.sigma_x.coeff, psf.sigma_x.coeff);
+  EXPECT_EQ(GaussHermite(moved).core().sigma_x.coeff, GaussHermite(psf).core().sigma_x.coeff);
 }
 
 TEST(MovedPsf, GetsCoefficientsWhereItsTracesHadFewer) {
   Psf psf = SimulatePsf({.fibres = 2, .rows = 300, .seed = 3}).value();
-  psf.x.coeff = Array<double, 2>({2, 1}, 40);
+  psf.traces.x.coeff = Array<double, 2>({2, 1}, 40);
   const Psf moved = MovePsf(psf, Gradient(), ShiftSeries());
-  EXPECT_EQ(moved.x.coeff.shape(1), 3);
-  EXPECT_EQ(moved.y.coeff, psf.y.coeff);
+  EXPECT_EQ(moved.traces.x.coeff.shape(1), 3);
+  EXPECT_EQ(moved.traces.y.coeff, psf.traces.y.coeff);
 }
 
 // Measurements of a series with noise of the given size.

@@ -119,13 +119,13 @@ Psf SmallPsf() {
   psf.rows = 100;
   psf.columns = 50;
   psf.fibres = 2;
-  psf.half_x = psf.half_y = 4;
-  psf.max_degree_x = psf.max_degree_y = 1;
+  GaussHermite(psf).stamp = {CentredAxis(4), CentredAxis(4)};
+  GaussHermite(psf).core().max_degree_x = GaussHermite(psf).core().max_degree_y = 1;
   psf.wave_min = 5000;
   psf.wave_max = 6000;
-  psf.x = psf.y = Constant(2, 20);
-  psf.sigma_x = psf.sigma_y = Constant(2, 1);
-  psf.terms = {{0, 0, Constant(2, 1)}};
+  psf.traces.x = psf.traces.y = Constant(2, 20);
+  GaussHermite(psf).core().sigma_x = GaussHermite(psf).core().sigma_y = Constant(2, 1);
+  GaussHermite(psf).core().terms = {{0, 0, Constant(2, 1)}};
   return psf;
 }
 
@@ -177,16 +177,16 @@ TEST(CheckPsf, NamesSizesOutOfRange) {
   psf.fibres = 0;
   EXPECT_THAT(Complaint(psf), HasSubstr("the number of fibres is 0"));
   psf = SmallPsf();
-  psf.half_x = 32;
+  GaussHermite(psf).stamp.x = CentredAxis(32);
   EXPECT_THAT(Complaint(psf), HasSubstr("HSIZEX is 32, must be 1 to 31"));
   psf = SmallPsf();
-  psf.half_y = 0;
+  GaussHermite(psf).stamp.y = CentredAxis(0);
   EXPECT_THAT(Complaint(psf), HasSubstr("HSIZEY is 0"));
   psf = SmallPsf();
-  psf.max_degree_x = 16;
+  GaussHermite(psf).core().max_degree_x = 16;
   EXPECT_THAT(Complaint(psf), HasSubstr("GHDEGX is 16, must be 0 to 15"));
   psf = SmallPsf();
-  psf.max_degree_y = -1;
+  GaussHermite(psf).core().max_degree_y = -1;
   EXPECT_THAT(Complaint(psf), HasSubstr("GHDEGY is -1"));
   psf = SmallPsf();
   psf.psferr = kNan;
@@ -195,42 +195,42 @@ TEST(CheckPsf, NamesSizesOutOfRange) {
 
 TEST(CheckPsf, NamesTablesThatDoNotFit) {
   Psf psf = SmallPsf();
-  psf.y = Constant(3, 20);
+  psf.traces.y = Constant(3, 20);
   EXPECT_THAT(Complaint(psf), HasSubstr("YTRACE has 3 fibres, the PSF 2"));
   psf = SmallPsf();
-  psf.x.coeff.Assign({2, 65});
+  psf.traces.x.coeff.Assign({2, 65});
   EXPECT_THAT(Complaint(psf), HasSubstr("XTRACE has 65 coefficients, must be 1 to 64"));
   psf = SmallPsf();
-  psf.sigma_x.wave_max = psf.sigma_x.wave_min;
+  GaussHermite(psf).core().sigma_x.wave_max = GaussHermite(psf).core().sigma_x.wave_min;
   EXPECT_THAT(Complaint(psf), HasSubstr("GHSIGX has WAVEMIN 5000, WAVEMAX 5000"));
   for (const double wave : {1e308, 2e9, kInfinity, kNan}) {
     psf = SmallPsf();
-    psf.y.wave_max = wave;
+    psf.traces.y.wave_max = wave;
     EXPECT_THAT(Complaint(psf), HasSubstr("YTRACE has WAVEMIN 5000, WAVEMAX"));
-    psf.y = Constant(2, 20);
-    psf.y.wave_min = -wave;
+    psf.traces.y = Constant(2, 20);
+    psf.traces.y.wave_min = -wave;
     EXPECT_THAT(Complaint(psf), HasSubstr("both must be within 1e+09 Angstrom either way"));
   }
   psf = SmallPsf();
-  psf.sigma_y.coeff(1, 0) = kInfinity;
+  GaussHermite(psf).core().sigma_y.coeff(1, 0) = kInfinity;
   EXPECT_THAT(Complaint(psf), HasSubstr("GHSIGY has a coefficient that is not finite in row 1"));
 }
 
 TEST(CheckPsf, NamesTermsThatDoNotFit) {
   Psf psf = SmallPsf();
-  psf.terms.clear();
+  GaussHermite(psf).core().terms.clear();
   EXPECT_THAT(Complaint(psf), HasSubstr("all GH-i-j are 0"));
   psf = SmallPsf();
-  psf.terms.push_back({2, 0, Constant(2, 0.1)});
+  GaussHermite(psf).core().terms.push_back({2, 0, Constant(2, 0.1)});
   EXPECT_THAT(Complaint(psf), HasSubstr("the x degree of a GH-i-j row is 2, must be 0 to 1"));
   psf = SmallPsf();
-  psf.terms.push_back({1, 1, Constant(2, kNan)});
+  GaussHermite(psf).core().terms.push_back({1, 1, Constant(2, kNan)});
   EXPECT_THAT(Complaint(psf), HasSubstr("GH-1-1 has a coefficient that is not finite"));
   psf = SmallPsf();
-  psf.terms.push_back(psf.terms.front());
+  GaussHermite(psf).core().terms.push_back(GaussHermite(psf).core().terms.front());
   EXPECT_THAT(Complaint(psf), HasSubstr("GH-0-0 is given twice"));
   psf = SmallPsf();
-  psf.tail_amplitude = Constant(2, 0.1);
+  GaussHermite(psf).tail_amplitude = Constant(2, 0.1);
   EXPECT_THAT(Complaint(psf), HasSubstr("TAILCORE has 0 fibres"));
 }
 

@@ -10,7 +10,6 @@
 #include "core/extract/bundle_trim.h"
 #include "core/extract/cpu/root_error.h"
 #include "core/extract/formulas.h"
-#include "core/model/psf_traces/psf_outline.h"
 #include "core/model/tolerances.h"
 #include "core/plan/fibre_blocks.h"
 #include "core/plan/grid_plan.h"
@@ -51,7 +50,7 @@ BundlePlan EstimatePlan(const Psf& psf, const WavelengthGrid& padded, int fibres
   plan.reach = ReachEstimate(psf, padded);
   plan.fibre_reach = std::min(fibres - 1, FibreReachEstimate(psf));
   // Only whole spots tell how many; this is the most.
-  plan.block = HasAllTerms(psf) ? FibresPerBlock(psf, padded, plan.fibres, plan.fibre_reach)
+  plan.block = IsComplete(psf) ? FibresPerBlock(psf, padded, plan.fibres, plan.fibre_reach)
                                 : std::max(1, plan.fibre_reach);
   plan.end_column = ColumnsEstimate(psf, padded, fibres);
   return plan;

@@ -12,7 +12,7 @@
 #include "core/extract/cpu/stages/normal.h"
 #include "core/extract/cpu/stages/resolution.h"
 #include "core/extract/cpu/stages/solve.h"
-#include "core/extract/cpu/stages/spots.h"
+#include "core/extract/cpu/spots/spots.h"
 #include "core/extract/engine.h"
 #include "core/plan/bundle_plan.h"
 

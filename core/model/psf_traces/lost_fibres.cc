@@ -11,15 +11,11 @@ namespace {
 
 // All tables of the PSF that have coefficients for its fibres.
 std::vector<LegendreTable*> TablesOf(Psf* psf) {
-  std::vector<LegendreTable*> tables = {
-      &psf->x,         &psf->y,          &psf->sigma_x,      &psf->sigma_y,     &psf->tail_amplitude,
-      &psf->tail_core, &psf->tail_index, &psf->tail_scale_x, &psf->tail_scale_y};
-  for (GaussHermiteTerm& term : psf->terms) tables.push_back(&term.amplitude);
-  tables.erase(std::remove_if(tables.begin(), tables.end(),
-                              [psf](const LegendreTable* table) {
-                                return table->empty() || table->coeff.shape(0) != psf->fibres;
-                              }),
-               tables.end());
+  std::vector<LegendreTable*> tables = std::visit([](auto& model) { return model.Tables(); }, psf->spots);
+  tables.insert(tables.begin(), {&psf->traces.x, &psf->traces.y});
+  std::erase_if(tables, [psf](const LegendreTable* table) {
+    return table->empty() || table->coeff.shape(0) != psf->fibres;
+  });
   return tables;
 }
 
@@ -58,21 +54,15 @@ void EmptyLostFibres(Psf* psf) {
   for (LegendreTable* table : tables) PlaceLostFibres(lost, table);
   for (int fibre = 0; fibre < psf->fibres; ++fibre) {
     if (!lost[static_cast<size_t>(fibre)]) continue;
-    for (LegendreTable* width : {&psf->sigma_x, &psf->sigma_y}) {
-      const absl::Span<double> row = width->coeff.Row(fibre);
-      std::fill(row.begin(), row.end(), 0);
-    }
+    std::visit([fibre](auto& model) { model.EmptyFibre(fibre); }, psf->spots);
   }
 }
 
 std::vector<bool> LostFibres(const Psf& psf) {
   std::vector<bool> lost(static_cast<size_t>(psf.fibres));
   for (int fibre = 0; fibre < psf.fibres; ++fibre) {
-    const auto is_zero = [fibre](const LegendreTable& width) {
-      const absl::Span<const double> row = width.coeff.Row(fibre);
-      return std::all_of(row.begin(), row.end(), [](double c) { return c == 0; });
-    };
-    lost[static_cast<size_t>(fibre)] = is_zero(psf.sigma_x) && is_zero(psf.sigma_y);
+    lost[static_cast<size_t>(fibre)] =
+        std::visit([fibre](const auto& model) { return model.IsEmptyFibre(fibre); }, psf.spots);
   }
   if (std::find(lost.begin(), lost.end(), false) == lost.end()) lost.assign(lost.size(), false);
   return lost;

@@ -29,7 +29,7 @@ LegendreTable MovedTraces(const LegendreTable& traces, const std::vector<double>
 std::vector<double> FibrePositions(const Psf& psf) {
   std::vector<double> positions(static_cast<size_t>(psf.fibres));
   for (int i = 0; i < psf.fibres; ++i) {
-    positions[i] = 2 * EvaluateLegendre(psf.x.coeff.Row(i), 0).value / (psf.columns - 1) - 1;
+    positions[i] = 2 * EvaluateLegendre(psf.traces.x.coeff.Row(i), 0).value / (psf.columns - 1) - 1;
   }
   return positions;
 }
@@ -38,10 +38,10 @@ Psf MovePsf(const Psf& psf, const ShiftSeries& x, const ShiftSeries& y) {
   const std::vector<double> positions = FibrePositions(psf);
   Psf moved = psf;
   const std::vector<bool> lost = LostFibres(psf);
-  moved.x = MovedTraces(psf.x, positions, x);
-  moved.y = MovedTraces(psf.y, positions, y);
-  PlaceLostFibres(lost, &moved.x);
-  PlaceLostFibres(lost, &moved.y);
+  moved.traces.x = MovedTraces(psf.traces.x, positions, x);
+  moved.traces.y = MovedTraces(psf.traces.y, positions, y);
+  PlaceLostFibres(lost, &moved.traces.x);
+  PlaceLostFibres(lost, &moved.traces.y);
   moved.content_hash.clear();
   return moved;
 }

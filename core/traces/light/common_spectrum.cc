@@ -65,8 +65,8 @@ void TargetWeights(const float* flux, const float* ivar, const float* model, int
 std::vector<double> CommonWave(const Psf& psf, const TraceShiftOptions& options) {
   std::vector<double> all;
   for (int64_t j = 0;; ++j) {
-    const double wave = psf.x.wave_min + static_cast<double>(j) * options.bin_width;
-    if (wave >= psf.x.wave_max) return all;
+    const double wave = psf.traces.x.wave_min + static_cast<double>(j) * options.bin_width;
+    if (wave >= psf.traces.x.wave_max) return all;
     all.push_back(wave);
   }
 }

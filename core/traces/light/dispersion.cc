@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/model/spot_formula.h"
+#include "core/model/spots/gauss_hermite_formula.h"
 #include "core/traces/rows/profile_formula.h"
 #include "core/traces/rows/profile_tile.h"
 
@@ -82,18 +82,18 @@ HWY_EXPORT(EvaluateSeries);
 void FillTile(const Psf& psf, const ShapeTable& shapes, int fibre, absl::Span<const double> wave,
               ProfileTile* tile, int* first_row) {
   double scaled[kLanes], y[kLanes];
-  const double rate = 2 / (psf.y.wave_max - psf.y.wave_min);
+  const double rate = 2 / (psf.traces.y.wave_max - psf.traces.y.wave_min);
   for (int t = 0; t < kLanes; ++t) {
-    scaled[t] = rate * (wave[std::min(static_cast<size_t>(t), wave.size() - 1)] - psf.y.wave_min) - 1;
+    scaled[t] = rate * (wave[std::min(static_cast<size_t>(t), wave.size() - 1)] - psf.traces.y.wave_min) - 1;
   }
   HWY_DYNAMIC_DISPATCH(EvaluateSeries)
-  (psf.y.coeff.Row(fibre).data(), static_cast<int>(psf.y.coeff.shape(1)), scaled, y);
+  (psf.traces.y.coeff.Row(fibre).data(), static_cast<int>(psf.traces.y.coeff.shape(1)), scaled, y);
   // The shape is linear in the wavelength between the first lane and the last.
   const ShapeTable::At low = shapes.Find(fibre, scaled[0]), high = shapes.Find(fibre, scaled[kLanes - 1]);
   const double span = std::max(scaled[kLanes - 1] - scaled[0], 1e-12);
   float part[kLanes];
   for (int t = 0; t < kLanes; ++t) {
-    const SpotPosition position = LocateSpot(y[t], psf.half_y);
+    const SpotPosition position = LocateSpot(y[t], psf.stamp().y);
     first_row[t] = position.first;
     tile->centre[t] = static_cast<float>(position.offset);
     part[t] = static_cast<float>((scaled[t] - scaled[0]) / span);
@@ -132,7 +132,7 @@ void Disperse(const Psf& psf, const ShapeTable& shapes, int fibre, absl::Span<co
   for (size_t begin = 0; begin < wave.size(); begin += kLanes) {
     const size_t count = std::min<size_t>(kLanes, wave.size() - begin);
     FillTile(psf, shapes, fibre, wave.subspan(begin, count), &tile, first_row);
-    HWY_DYNAMIC_DISPATCH(EvaluateAlong)(tile, shapes.degree_y(), psf.half_y, psi, slope);
+    HWY_DYNAMIC_DISPATCH(EvaluateAlong)(tile, shapes.degree_y(), psf.stamp().y.middle, psi, slope);
     for (size_t t = 0; t < count; ++t) {
       dispersion->first_row[begin + t] = first_row[t];
       float* value_at = &dispersion->value(begin + t, 0);
@@ -155,7 +155,7 @@ void DisperseHermite(const Psf& psf, const ShapeTable& shapes, int fibre, absl::
   for (size_t begin = 0; begin < wave.size(); begin += kLanes) {
     const size_t count = std::min<size_t>(kLanes, wave.size() - begin);
     FillTile(psf, shapes, fibre, wave.subspan(begin, count), &tile, first_row);
-    HWY_DYNAMIC_DISPATCH(EvaluateHermite)(tile, degree, psf.half_y, parts);
+    HWY_DYNAMIC_DISPATCH(EvaluateHermite)(tile, degree, psf.stamp().y.middle, parts);
     for (size_t t = 0; t < count; ++t) {
       const float light = tile.inverse_sigma[t] > 0 ? static_cast<float>(spectrum[begin + t]) : 0;
       const int low = std::max(0, -first_row[t]), high = std::min(width, psf.rows - first_row[t]);

@@ -20,13 +20,13 @@ std::vector<double> LineRoots(const std::vector<double>& spectrum) {
 }
 
 double ScaledWave(const Psf& psf, double wave) {
-  return 2 * (wave - psf.y.wave_min) / (psf.y.wave_max - psf.y.wave_min) - 1;
+  return 2 * (wave - psf.traces.y.wave_min) / (psf.traces.y.wave_max - psf.traces.y.wave_min) - 1;
 }
 
 // Rows per Angstrom of a fibre.
 double RowsPerAngstrom(const Psf& psf, int fibre, double wave) {
-  const double slope = EvaluateLegendre(psf.y.coeff.Row(fibre), ScaledWave(psf, wave)).slope;
-  return slope * 2 / (psf.y.wave_max - psf.y.wave_min);
+  const double slope = EvaluateLegendre(psf.traces.y.coeff.Row(fibre), ScaledWave(psf, wave)).slope;
+  return slope * 2 / (psf.traces.y.wave_max - psf.traces.y.wave_min);
 }
 
 int MiddleFibreOf(const TraceRows& rows) {
@@ -92,12 +92,12 @@ double BestTrial(const std::vector<double>& score) {
 LinePlan PlanLines(const ReferenceLight& reference, const std::vector<double>& lines, const Psf& psf,
                    int fibre, const TraceShiftOptions& options) {
   LinePlan plan;
-  const double middle = 0.5 * (psf.y.wave_min + psf.y.wave_max);
+  const double middle = 0.5 * (psf.traces.y.wave_min + psf.traces.y.wave_max);
   const double rows_per_angstrom = std::max(RowsPerAngstrom(psf, fibre, middle), 1e-3);
   plan.half = static_cast<int>(
       std::min(std::ceil(options.window * rows_per_angstrom), static_cast<double>(psf.rows)));
   // Twice the margin, because the dispersion varies.
-  SamplesNear(reference, lines, options.window + (2 * psf.half_y + 2) / rows_per_angstrom, &plan);
+  SamplesNear(reference, lines, options.window + (2 * psf.stamp().y.middle + 2) / rows_per_angstrom, &plan);
   return plan;
 }
 
@@ -155,7 +155,7 @@ absl::StatusOr<LineShifts> MeasureLineShifts(const RowSpectra& spectra, const Co
     }
     std::vector<float> f(static_cast<size_t>(width)), w(f.size()), m(f.size()), d(f.size());
     for (int line = 0; line < count; ++line) {
-      const double y = Evaluate(psf.y, fibre, lines[line]);
+      const double y = Evaluate(psf.traces.y, fibre, lines[line]);
       if (!(y > -psf.rows && y < 2.0 * psf.rows)) continue;
       const int first = static_cast<int>(std::floor(y + 0.5)) - half;
       for (int k = 0; k < width; ++k) {

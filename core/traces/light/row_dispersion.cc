@@ -124,8 +124,8 @@ double SteepestDispersion(const Psf& psf) {
   for (int fibre = 0; fibre < psf.fibres; ++fibre) {
     for (int k = 0; k < kPoints; ++k) {
       const double t = 2.0 * k / (kPoints - 1) - 1;
-      const double rows = EvaluateLegendre(psf.y.coeff.Row(fibre), t).slope;  // per unit of t
-      if (rows > 0) steepest = std::max(steepest, 0.5 * (psf.y.wave_max - psf.y.wave_min) / rows);
+      const double rows = EvaluateLegendre(psf.traces.y.coeff.Row(fibre), t).slope;  // per unit of t
+      if (rows > 0) steepest = std::max(steepest, 0.5 * (psf.traces.y.wave_max - psf.traces.y.wave_min) / rows);
     }
   }
   return steepest;

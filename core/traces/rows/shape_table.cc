@@ -9,13 +9,13 @@ namespace spexd::traces {
 
 absl::StatusOr<ShapeTable> ShapeTable::Make(const Psf& psf, const Workers& workers) {
   ShapeTable table;
-  table.degree_x_ = psf.max_degree_x;
-  table.degree_y_ = psf.max_degree_y;
+  table.degree_x_ = GaussHermite(psf).core().max_degree_x;
+  table.degree_y_ = GaussHermite(psf).core().max_degree_y;
   const int columns = table.degree_y_ + 1;
   table.values_.Assign({psf.fibres, kNodes, 2 + (table.degree_x_ + 1) * columns});
   std::vector<double> wave(kNodes);
   for (int k = 0; k < kNodes; ++k) {
-    wave[k] = psf.x.wave_min + (psf.x.wave_max - psf.x.wave_min) * k / (kNodes - 1);
+    wave[k] = psf.traces.x.wave_min + (psf.traces.x.wave_max - psf.traces.x.wave_min) * k / (kNodes - 1);
   }
   SPEXD_RETURN_IF_ERROR(ParallelFor(psf.fibres, workers, [&](int64_t fibre) {
     const int i = static_cast<int>(fibre);
@@ -27,9 +27,9 @@ absl::StatusOr<ShapeTable> ShapeTable::Make(const Psf& psf, const Workers& worke
         table.values_(i, k, parameter) = static_cast<float>(value);
       }
     };
-    store(psf.sigma_x, 0, true);
-    store(psf.sigma_y, 1, true);
-    for (const GaussHermiteTerm& term : psf.terms) {
+    store(GaussHermite(psf).core().sigma_x, 0, true);
+    store(GaussHermite(psf).core().sigma_y, 1, true);
+    for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms) {
       store(term.amplitude, 2 + term.degree_x * columns + term.degree_y, false);
     }
     return absl::OkStatus();

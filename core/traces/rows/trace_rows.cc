@@ -18,7 +18,7 @@ absl::StatusOr<TraceRows> TraceRows::Make(const Psf& psf, const Workers& workers
 }
 
 void TraceRows::Solve(const Psf& psf, int fibre) {
-  const absl::Span<const double> x = psf.x.coeff.Row(fibre), y = psf.y.coeff.Row(fibre);
+  const absl::Span<const double> x = psf.traces.x.coeff.Row(fibre), y = psf.traces.y.coeff.Row(fibre);
   double row_at[kTraceSamples];
   for (int k = 0; k < kTraceSamples; ++k) {
     row_at[k] = EvaluateLegendre(y, TraceSampleAt(k)).value;

@@ -143,7 +143,7 @@ TEST_F(SpexTraces, InYOfASimulatedArcAreAbsoluteAgainstTheShippedLamps) {
       ExitsWith(0));
   auto psf = ReadPsf(Source::FromFile(Out("psf-r0.fits")).value());
   ASSERT_THAT(psf.status(), IsOk());
-  for (int fibre = 0; fibre < psf->fibres; ++fibre) psf->y.coeff(fibre, 0) -= kShiftY;
+  for (int fibre = 0; fibre < psf->fibres; ++fibre) psf->traces.y.coeff(fibre, 0) -= kShiftY;
   ASSERT_THAT(WritePsf(*psf, Out("displaced.fits")), IsOk());
   const RunResult run = Spex({"traceshifts", "-i", Out("preproc-r0.fits"), "-p", Out("displaced.fits"),
                               "--trace-reference", lamps, "--json"});

@@ -15,7 +15,7 @@ SmallFrame::SmallFrame(int fibres, int rows) {
 
 void WriteShiftedPsf(const std::string& from, double columns, const std::string& to) {
   absl::StatusOr<Psf> psf = ReadPsf(Source::FromFile(from).value());
-  for (int fibre = 0; fibre < psf.value().fibres; ++fibre) psf->x.coeff(fibre, 0) += columns;
+  for (int fibre = 0; fibre < psf.value().fibres; ++fibre) psf->traces.x.coeff(fibre, 0) += columns;
   if (!WritePsf(*psf, to).ok()) throw std::runtime_error("cannot write " + to);
 }
 

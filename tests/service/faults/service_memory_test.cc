@@ -237,7 +237,7 @@ TEST_F(MemoryTest, RefusesABundleOfTooManyFibresByItsEstimate) {
 // The estimate looks at the first, middle and last fibre; the others' spots all lie in one row.
 TEST_F(MemoryTest, RefusesABundleThatIsLargerThanItsEstimateOnceItIsPlanned) {
   Psf psf = StraightPsf(4000, kColumns, 10);
-  for (const int fibre : {1, 2, 3, 4, 6, 7, 8}) psf.y.coeff(fibre, 1) = 0;
+  for (const int fibre : {1, 2, 3, 4, 6, 7, 8}) psf.traces.y.coeff(fibre, 1) = 0;
   ASSERT_TRUE(WritePsf(psf, folder_ / "liar.fits").ok());
   WriteText(folder_ / "flat.fits.gz", FlatFrame(4000, kColumns));
   // Others are admitted however long this job is expected to take.

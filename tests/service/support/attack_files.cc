@@ -133,17 +133,17 @@ Psf StraightPsf(int rows, int columns, int fibres) {
   psf.rows = rows;
   psf.columns = columns;
   psf.fibres = fibres;
-  psf.half_x = psf.half_y = 3;
+  GaussHermite(psf).stamp = {CentredAxis(3), CentredAxis(3)};
   psf.wave_min = kFirst;
   psf.wave_max = kLast;
-  psf.x = constant(0);
-  psf.y = constant(0.5 * rows);
+  psf.traces.x = constant(0);
+  psf.traces.y = constant(0.5 * rows);
   for (int i = 0; i < fibres; ++i) {
-    psf.x.coeff(i, 0) = 4 + 7 * (i % 10);
-    psf.y.coeff(i, 1) = 0.5 * rows - 4;
+    psf.traces.x.coeff(i, 0) = 4 + 7 * (i % 10);
+    psf.traces.y.coeff(i, 1) = 0.5 * rows - 4;
   }
-  psf.sigma_x = psf.sigma_y = constant(1);
-  psf.terms.push_back({0, 0, constant(1)});
+  GaussHermite(psf).core().sigma_x = GaussHermite(psf).core().sigma_y = constant(1);
+  GaussHermite(psf).core().terms.push_back({0, 0, constant(1)});
   return psf;
 }
 

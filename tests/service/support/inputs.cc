@@ -25,19 +25,18 @@ Psf SmallPsf(int variant) {
   psf.rows = kRows;
   psf.columns = kColumns;
   psf.fibres = kFibres;
-  psf.half_x = 3;
-  psf.half_y = 3;
+  GaussHermite(psf).stamp = {CentredAxis(3), CentredAxis(3)};
   psf.wave_min = kWaveMin;
   psf.wave_max = kWaveMax;
-  psf.x = Constant(0);
-  psf.y = Constant(kRows / 2.0);
+  psf.traces.x = Constant(0);
+  psf.traces.y = Constant(kRows / 2.0);
   for (int i = 0; i < kFibres; ++i) {
-    psf.x.coeff(i, 0) = 4 + 7 * i;
-    psf.y.coeff(i, 1) = kRows / 2.0 - 4;
+    psf.traces.x.coeff(i, 0) = 4 + 7 * i;
+    psf.traces.y.coeff(i, 1) = kRows / 2.0 - 4;
   }
-  psf.sigma_x = Constant(1 + 0.01 * variant);
-  psf.sigma_y = Constant(1);
-  psf.terms.push_back({0, 0, Constant(1)});
+  GaussHermite(psf).core().sigma_x = Constant(1 + 0.01 * variant);
+  GaussHermite(psf).core().sigma_y = Constant(1);
+  GaussHermite(psf).core().terms.push_back({0, 0, Constant(1)});
   return psf;
 }
 

@@ -42,31 +42,30 @@ std::shared_ptr<Psf> MakeScenePsf(const SceneOptions& options) {
   psf->rows = options.rows;
   psf->columns = static_cast<int>(options.spacing * (options.fibres + 2 * gaps) + 20);
   psf->fibres = options.fibres;
-  psf->half_x = 8;
-  psf->half_y = 5;
-  psf->max_degree_x = psf->max_degree_y = 3;
-  psf->x = maker.Series(0, 0.3);
-  psf->y = maker.Series(0, 0.2);
+  GaussHermite(*psf).stamp = {CentredAxis(8), CentredAxis(5)};
+  GaussHermite(*psf).core().max_degree_x = GaussHermite(*psf).core().max_degree_y = 3;
+  psf->traces.x = maker.Series(0, 0.3);
+  psf->traces.y = maker.Series(0, 0.2);
   for (int i = 0; i < options.fibres; ++i) {
-    psf->x.coeff(i, 0) += 10 + options.spacing * (i + 2 * (i / options.bundle_size));
-    psf->y.coeff(i, 0) += 0.5 * options.rows;
-    psf->y.coeff(i, 1) += 0.5 * options.rows;
+    psf->traces.x.coeff(i, 0) += 10 + options.spacing * (i + 2 * (i / options.bundle_size));
+    psf->traces.y.coeff(i, 0) += 0.5 * options.rows;
+    psf->traces.y.coeff(i, 1) += 0.5 * options.rows;
   }
-  psf->wave_min = psf->x.wave_min;
-  psf->wave_max = psf->x.wave_max;
-  psf->sigma_x = maker.Series(1.05 * options.widen, 0.05);
-  psf->sigma_y = maker.Series(0.87, 0.03);
-  psf->terms.push_back({0, 0, maker.Series(1, 0.01)});
-  psf->terms.push_back({2, 0, maker.Series(0.03, 0.01)});
-  psf->terms.push_back({0, 2, maker.Series(-0.02, 0.01)});
-  psf->terms.push_back({1, 1, maker.Series(0.01, 0.01)});
-  psf->terms.push_back({3, 1, maker.Series(0.003, 0.002)});
+  psf->wave_min = psf->traces.x.wave_min;
+  psf->wave_max = psf->traces.x.wave_max;
+  GaussHermite(*psf).core().sigma_x = maker.Series(1.05 * options.widen, 0.05);
+  GaussHermite(*psf).core().sigma_y = maker.Series(0.87, 0.03);
+  GaussHermite(*psf).core().terms.push_back({0, 0, maker.Series(1, 0.01)});
+  GaussHermite(*psf).core().terms.push_back({2, 0, maker.Series(0.03, 0.01)});
+  GaussHermite(*psf).core().terms.push_back({0, 2, maker.Series(-0.02, 0.01)});
+  GaussHermite(*psf).core().terms.push_back({1, 1, maker.Series(0.01, 0.01)});
+  GaussHermite(*psf).core().terms.push_back({3, 1, maker.Series(0.003, 0.002)});
   if (options.tail) {
-    psf->tail_amplitude = maker.Series(2e-3, 2e-4);
-    psf->tail_core = maker.Series(1, 0);
-    psf->tail_index = maker.Series(2, 0);
-    psf->tail_scale_x = maker.Series(1, 0);
-    psf->tail_scale_y = maker.Series(1.1, 0);
+    GaussHermite(*psf).tail_amplitude = maker.Series(2e-3, 2e-4);
+    GaussHermite(*psf).tail_core = maker.Series(1, 0);
+    GaussHermite(*psf).tail_index = maker.Series(2, 0);
+    GaussHermite(*psf).tail_scale_x = maker.Series(1, 0);
+    GaussHermite(*psf).tail_scale_y = maker.Series(1.1, 0);
   }
   return psf;
 }

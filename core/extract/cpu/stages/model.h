@@ -6,7 +6,7 @@
 
 #include "core/base/array.h"
 #include "core/extract/cpu/stages/bundle_image.h"
-#include "core/extract/cpu/stages/spots.h"
+#include "core/extract/cpu/spots/spots.h"
 #include "core/extract/engine.h"
 #include "core/plan/bundle_plan.h"
 

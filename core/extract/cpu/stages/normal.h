@@ -14,7 +14,7 @@
 #include "core/base/memory/aligned_buffer.h"
 #include "core/extract/cpu/stages/band.h"
 #include "core/extract/cpu/stages/bundle_image.h"
-#include "core/extract/cpu/stages/spots.h"
+#include "core/extract/cpu/spots/spots.h"
 #include "core/plan/bundle_plan.h"
 
 namespace spexd::cpu {

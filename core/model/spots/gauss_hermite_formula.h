@@ -1,33 +1,12 @@
-// The formula of a spot of a GAUSS-HERMITE PSF, defined once for all engines (core/extract/README.md).
-#ifndef SPEXD_CORE_MODEL_SPOT_FORMULA_H_
-#define SPEXD_CORE_MODEL_SPOT_FORMULA_H_
+// The formula of a Gauss-Hermite spot, defined once for all engines (core/extract/README.md).
+#ifndef SPEXD_CORE_MODEL_SPOTS_GAUSS_HERMITE_FORMULA_H_
+#define SPEXD_CORE_MODEL_SPOTS_GAUSS_HERMITE_FORMULA_H_
 
 #include <cmath>
 
 #include "core/base/host_device.h"
 
 namespace spexd {
-
-// First pixel of a spot centred at `centre` (integer coordinates are pixel centres) that reaches `half`
-// pixels each way.
-SPEXD_HOST_DEVICE inline double FirstPixel(double centre, int half) {
-  return std::floor(centre - half + 0.5);
-}
-
-// The position of a spot along one axis.
-struct SpotPosition {
-  int first;      // its first pixel, which may lie off the CCD
-  double offset;  // its centre relative to its middle pixel, in [-0.5, 0.5]
-};
-
-// The position of a spot centred at `centre`. An extrapolated trace may leave the range of integers. So far
-// off any CCD a spot's position no longer matters.
-SPEXD_HOST_DEVICE inline SpotPosition LocateSpot(double centre, int half) {
-  constexpr double kFarAway = 1e6;
-  const double near = !(centre < kFarAway) ? kFarAway : centre < -kFarAway ? -kFarAway : centre;
-  const double corner = FirstPixel(near, half);
-  return {static_cast<int>(corner), near - (corner + half)};
-}
 
 inline constexpr double kInvSqrt2 = 0.70710678118654752440;
 inline constexpr double kInvSqrt2Pi = 0.39894228040143267794;
@@ -76,14 +55,13 @@ SPEXD_HOST_DEVICE inline double TailValue(double amplitude, double core, double 
   return amplitude * r2 / std::pow(core * core + r2, TailExponent(index));
 }
 
-// Scale of a spot, which must have a positive, finite sum to be normalised, and not one so small that its
-// inverse overflows. If it has not (a width that is not positive where a series is extrapolated), the spot is
-// empty, and its bin NODATA.
-SPEXD_HOST_DEVICE inline double SpotScale(double sum) {
-  const double scale = 1 / sum;
-  return sum > 0 && std::isfinite(scale) ? scale : 0;
+// Whether a pixel whose centre is (dx, dy) pixels from the spot's lies within the core's cutoff, in sigma.
+SPEXD_HOST_DEVICE inline bool IsWithinCutoff(double dx, double dy, double inverse_sigma_x,
+                                             double inverse_sigma_y, double cutoff) {
+  const double u = dx * inverse_sigma_x, v = dy * inverse_sigma_y;
+  return u * u + v * v < cutoff * cutoff;
 }
 
 }  // namespace spexd
 
-#endif  // SPEXD_CORE_MODEL_SPOT_FORMULA_H_
+#endif  // SPEXD_CORE_MODEL_SPOTS_GAUSS_HERMITE_FORMULA_H_

@@ -1,6 +1,6 @@
 // Stage "spots": the PSF's spots of a bundle on its padded grid.
-#ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_SPOTS_H_
-#define SPEXD_CORE_EXTRACT_CPU_STAGES_SPOTS_H_
+#ifndef SPEXD_CORE_EXTRACT_CPU_SPOTS_SPOTS_H_
+#define SPEXD_CORE_EXTRACT_CPU_SPOTS_SPOTS_H_
 
 #include <cstdint>
 #include <functional>
@@ -11,21 +11,12 @@
 #include "core/base/memory/aligned_buffer.h"
 #include "core/model/fibre_range.h"
 #include "core/model/psf.h"
-#include "core/model/spot_formula.h"
 #include "core/model/wavelength_grid.h"
 
 namespace spexd::cpu {
 
 class Spots {
  public:
-  // A series that the formula reads.
-  struct Series {
-    const LegendreTable* table;
-    int degree_x = -1, degree_y = -1;  // of a Gauss-Hermite term
-    const double* basis = nullptr;     // its polynomials at the bins
-  };
-
-  // Separable evaluation: sum_a (sum_b c_ab g_b(y)) g_a(x), tail, clip at 0, scale to sum 1 (spot_formula.h).
   // Bin by bin; calls `use` with the number of bins evaluated, every few bins, while the spots of the last
   // ones are in the cache. Returns false if stopped.
   bool Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
@@ -47,22 +38,14 @@ class Spots {
   static int64_t Bytes(const Psf& psf, int fibres, int bins);
 
  private:
-  // Legendre polynomials at the bins, on one domain, [degree, bin].
-  struct Basis {
-    double wave_min, wave_max;
-    int degrees;
-    std::vector<double> values;
-  };
-  const double* FindBasis(const LegendreTable& table, const std::vector<double>& wave);
   void Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres);
 
   int fibres_ = 0, rows_ = 0, columns_ = 0;
   Array<int32_t, 2> first_column_, first_row_;  // [fibre, bin]
   Array<double, 2> offset_x_, offset_y_;        // offsets of the centres, see SpotPosition
   AlignedBuffer<double> values_;                // [bin, fibre, row, column]
-  std::vector<Basis> bases_;
 };
 
 }  // namespace spexd::cpu
 
-#endif  // SPEXD_CORE_EXTRACT_CPU_STAGES_SPOTS_H_
+#endif  // SPEXD_CORE_EXTRACT_CPU_SPOTS_SPOTS_H_

@@ -1,0 +1,47 @@
+// Evaluation of a spot model's spots, one fibre and a few bins at a time.
+#ifndef SPEXD_CORE_EXTRACT_CPU_SPOTS_EVALUATOR_H_
+#define SPEXD_CORE_EXTRACT_CPU_SPOTS_EVALUATOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/model/spots/gauss_hermite.h"
+#include "core/model/spots/sampled.h"
+
+namespace spexd::cpu {
+
+// Bins evaluated at a time: few, so that the spots of all fibres stay in the cache for their first use.
+inline constexpr int kStretch = 16;
+
+// Spots of one fibre in a stretch of bins.
+struct SpotStretch {
+  int fibre;        // of the PSF
+  int first, bins;  // bins of the stretch, at most kStretch
+  // [bin of the stretch], as in SpotPosition
+  const int32_t *first_column, *first_row;
+  const double *offset_x, *offset_y;
+  double* spots;  // the first bin's spot [row, column]
+  int64_t step;   // distance from bin to bin
+};
+
+class SpotEvaluator {
+ public:
+  virtual ~SpotEvaluator() = default;
+
+  // Writes the spots, clipped at 0 and scaled to sum 1. Not safe to use from several threads.
+  virtual void Evaluate(const SpotStretch& stretch) = 0;
+};
+
+// For bins at these wavelengths. Both must outlive the evaluator.
+std::unique_ptr<SpotEvaluator> MakeSpotEvaluator(const GaussHermiteSpots& model,
+                                                 const std::vector<double>& wave);
+std::unique_ptr<SpotEvaluator> MakeSpotEvaluator(const SampledSpots& model, const std::vector<double>& wave);
+
+// Memory that an evaluator takes for each bin.
+int64_t EvaluatorBytesPerBin(const GaussHermiteSpots& model);
+inline int64_t EvaluatorBytesPerBin(const SampledSpots&) { return 0; }
+
+}  // namespace spexd::cpu
+
+#endif  // SPEXD_CORE_EXTRACT_CPU_SPOTS_EVALUATOR_H_
