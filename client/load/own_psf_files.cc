@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<std::string>> OwnPsfFiles::Write(int count) {
   std::vector<std::string> paths;
   for (int k = 0; k < count; ++k) {
     Psf copy = *psf_;
-    for (int fibre = 0; fibre < copy.fibres; ++fibre) copy.x.coeff(fibre, 0) += shift(random_);
+    for (int fibre = 0; fibre < copy.fibres; ++fibre) copy.traces.x.coeff(fibre, 0) += shift(random_);
     paths.push_back(absl::StrCat(folder_, "/psf-", k, ".fits"));
     SPEXD_RETURN_IF_ERROR(WritePsf(copy, paths.back()));
   }
