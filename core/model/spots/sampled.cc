@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -13,9 +14,11 @@ namespace {
 
 // Part of the positions' span by which a fibre may lie beyond the first and last: rounding of files.
 constexpr double kPositionMargin = 0.01;
+constexpr int kMaxExponent = 32;  // of a power of a polynomial
 
 absl::Status CheckAxis(const char* name, const StampAxis& axis) {
-  if (axis.size >= 1 && axis.size <= kMaxStampSide && axis.lead >= 0 && axis.lead < 1) return absl::OkStatus();
+  if (axis.size >= 1 && axis.size <= kMaxStampSide && axis.lead >= 0 && axis.lead < 1)
+    return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("PSF: a spot covers %d CCD %s, must be 1 to %d", axis.size, name, kMaxStampSide));
 }
@@ -25,8 +28,60 @@ absl::Status CheckAscending(const char* name, const std::vector<double>& numbers
     const bool finite = std::isfinite(numbers[k]) && std::fabs(numbers[k]) <= kMaxWavelength;
     if (!finite || (k > 0 && !(numbers[k] > numbers[k - 1]))) {
       return absl::InvalidArgumentError(absl::StrFormat(
-          "PSF: %s is not ascending and within %g: number %d is %g", name, kMaxWavelength, k + 1, numbers[k]));
+          "PSF: number %d of %s is %g, must be more than the one before and within %g either way", k + 1,
+          name, numbers[k], kMaxWavelength));
     }
+  }
+  return absl::OkStatus();
+}
+
+// A grid's images, fibres and axes.
+absl::Status CheckImageGrid(const SampledSpots& spots) {
+  const SampledLayout& layout = spots.layout;
+  const int64_t positions = std::ssize(spots.positions), wavelengths = std::ssize(spots.wavelengths);
+  if (layout.positions != positions || layout.wavelengths != wavelengths ||
+      layout.images != positions * wavelengths) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "PSF: %d images of spots (SPOTS) for %d x %d places, must be one for each of %d positions "
+        "(SPOTPOS) x %d wavelengths (SPOTWAVE)",
+        layout.images, layout.positions, layout.wavelengths, positions, wavelengths));
+  }
+  SPEXD_RETURN_IF_ERROR(CheckAscending("SPOTPOS", spots.positions));
+  SPEXD_RETURN_IF_ERROR(CheckAscending("SPOTWAVE", spots.wavelengths));
+  if (positions < 2) return absl::OkStatus();
+  const double first = spots.positions.front(), last = spots.positions.back();
+  const double margin = kPositionMargin * (last - first);
+  for (size_t k = 0; k < spots.fibres.size(); ++k) {
+    const SampledFibre& fibre = spots.fibres[k];
+    if (fibre.is_empty != 0 || (fibre.position >= first - margin && fibre.position <= last + margin))
+      continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "PSF: fibre %d is at %g on the slit (FIBERPOS), but there are spots from %g to %g only (SPOTPOS)", k,
+        fibre.position, first, last));
+  }
+  return absl::OkStatus();
+}
+
+// The images, fibres and powers of polynomials.
+absl::Status CheckPolynomials(const SampledSpots& spots) {
+  const SampledLayout& layout = spots.layout;
+  const int groups = layout.images / layout.powers;
+  if (layout.powers != std::ssize(spots.powers) || layout.images != groups * layout.powers) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "PSF: %d images of spots for %d powers, must be one for each of %d powers (NEXP) in each "
+        "group",
+        layout.images, layout.powers, spots.powers.size()));
+  }
+  for (const ImagePowers& power : spots.powers) {
+    if (std::min(power.x, power.y) >= 0 && std::max(power.x, power.y) <= kMaxExponent) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "PSF: exponents of x and y are %d and %d (NEXP), must be 0 to %d", power.x, power.y, kMaxExponent));
+  }
+  for (size_t k = 0; k < spots.fibres.size(); ++k) {
+    const int group = spots.fibres[k].group;
+    if (group >= 0 && group < groups) continue;
+    return absl::InvalidArgumentError(
+        absl::StrFormat("PSF: fibre %d is of group %d (XYSCALE), must be 0 to %d", k, group, groups - 1));
   }
   return absl::OkStatus();
 }
@@ -59,40 +114,29 @@ absl::Status SampledSpots::CheckOutline(int fibre_count) const {
     return absl::InvalidArgumentError(absl::StrFormat(
         "PSF: a CCD pixel has %d samples along an axis, must be 1 to %d", layout.phases, kMaxPhases));
   }
-  if (layout.images < 1 || layout.images > kMaxSampledImages || layout.powers > kMaxImagePowers) {
+  if (layout.images < 1 || layout.images > kMaxSampledImages || layout.powers < 0 ||
+      layout.powers > kMaxImagePowers) {
     return absl::InvalidArgumentError(
         absl::StrFormat("PSF: %d images of spots, of %d powers; must be 1 to %d, of at most %d powers",
                         layout.images, layout.powers, kMaxSampledImages, kMaxImagePowers));
   }
   if (StampsBytes(layout) > kMaxStampsBytes) {
-    return absl::InvalidArgumentError(absl::StrFormat("PSF: the images of spots take %d bytes, the limit is %d",
-                                                      StampsBytes(layout), kMaxStampsBytes));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "PSF: the images of spots take %d bytes, the limit is %d", StampsBytes(layout), kMaxStampsBytes));
   }
   if (static_cast<int>(fibres.size()) != fibre_count) {
-    return absl::InvalidArgumentError(absl::StrFormat("PSF: the spots are of %d fibres, the traces of %d",
-                                                      fibres.size(), fibre_count));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("PSF: the spots are of %d fibres, the traces of %d", fibres.size(), fibre_count));
   }
-  SPEXD_RETURN_IF_ERROR(CheckAscending("SPOTPOS", positions));
-  SPEXD_RETURN_IF_ERROR(CheckAscending("SPOTWAVE", wavelengths));
-  for (size_t k = 0; k < fibres.size() && positions.size() > 1; ++k) {
-    const double margin = kPositionMargin * (positions.back() - positions.front());
-    if (fibres[k].is_empty != 0 || (fibres[k].position >= positions.front() - margin &&
-                                    fibres[k].position <= positions.back() + margin)) {
-      continue;
-    }
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "PSF: fibre %d is at %g on the slit (FIBERPOS), but there are spots from %g to %g only (SPOTPOS)", k,
-        fibres[k].position, positions.front(), positions.back()));
-  }
-  return absl::OkStatus();
+  return layout.powers == 0 ? CheckImageGrid(*this) : CheckPolynomials(*this);
 }
 
 absl::Status SampledSpots::Check(int fibre_count) const {
   SPEXD_RETURN_IF_ERROR(CheckOutline(fibre_count));
   if (stamps.shape(0) != layout.stamps() || stamps.shape(1) != layout.stamp.pixels()) {
-    return absl::InvalidArgumentError(absl::StrFormat("PSF: %d x %d numbers of images, must be %d x %d",
-                                                      stamps.shape(0), stamps.shape(1), layout.stamps(),
-                                                      layout.stamp.pixels()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("PSF: the images of spots are %d stamps of %d CCD pixels, must be %d of %d",
+                        stamps.shape(0), stamps.shape(1), layout.stamps(), layout.stamp.pixels()));
   }
   const int64_t per_image = int64_t{layout.stored_phases()} * layout.stored_phases();
   for (int64_t image = 0; image < layout.images; ++image) {
@@ -118,8 +162,9 @@ absl::Status SampledSpots::CheckOn(WaveRange range) const {
     for (const ImagePowers& power : powers) {
       const double most = IntegerPower(x, power.x) * IntegerPower(y, power.y);
       if (std::isfinite(most)) continue;
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "PSF: x^%d y^%d of fibre %d may leave the range of numbers (XYSCALE, NEXP)", power.x, power.y, k));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("PSF: x^%d y^%d of fibre %d (NEXP, XYSCALE) may reach %g, must be finite", power.x,
+                          power.y, k, most));
     }
   }
   return absl::OkStatus();
@@ -193,7 +238,8 @@ double MeanSigmaY(const SampledSpots& spots) {
   const int64_t per_image = int64_t{layout.stored_phases()} * layout.stored_phases();
   double sum = 0, first = 0, second = 0;
   for (int64_t image = 0; image < layout.images; ++image) {
-    if (layout.powers > 0 && (spots.powers[image % layout.powers].x | spots.powers[image % layout.powers].y) != 0)
+    if (layout.powers > 0 &&
+        (spots.powers[image % layout.powers].x | spots.powers[image % layout.powers].y) != 0)
       continue;
     const absl::Span<const float> stamp = spots.stamps.Row(image * per_image);
     for (int row = 0; row < ny; ++row) {
