@@ -23,7 +23,7 @@
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/hdu/table.h"
 #include "core/fits/images/image_hdu.h"
-#include "core/fits/psf_type.h"
+#include "core/fits/psf/psf_type.h"
 #include "core/fits/readers.h"
 #include "core/fits/traces/trace_table.h"
 #include "core/model/fits_header.h"
@@ -221,10 +221,10 @@ absl::Status WriteMovedPsf(const Source& psf_file, const TraceReport& report, co
   const bool moves_x = report.moved && !report.shifts.x.series.empty();
   const bool moves_y = report.moved && !report.shifts.y.series.empty();
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(psf_file));
-  SPEXD_ASSIGN_OR_RETURN(const int version, CheckPsfType(file));
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* parameters, ParameterHdu(file, version));
-  const Hdu* const x = version == 3 ? file.Find({"XTRACE"}) : nullptr;
-  const Hdu* const y = version == 3 ? file.Find({"YTRACE"}) : nullptr;
+  SPEXD_ASSIGN_OR_RETURN(const PsfFileType type, FindPsfType(file));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* parameters, ParameterHdu(file, type.version));
+  const Hdu* const x = type.version == 3 ? file.Find({"XTRACE"}) : nullptr;
+  const Hdu* const y = type.version == 3 ? file.Find({"YTRACE"}) : nullptr;
   std::vector<CopiedHdu> hdus;
   for (const Hdu& hdu : file.hdus()) {
     SPEXD_RETURN_IF_ERROR(CheckStop(stop));
@@ -232,7 +232,7 @@ absl::Status WriteMovedPsf(const Source& psf_file, const TraceReport& report, co
     const bool primary = hdus.size() == 1;
     if (moves_x && &hdu == x) SPEXD_RETURN_IF_ERROR(ReplaceImage(hdu, primary, moved.traces.x, &copy));
     if (moves_y && &hdu == y) SPEXD_RETURN_IF_ERROR(ReplaceImage(hdu, primary, moved.traces.y, &copy));
-    if (version == 2 && &hdu == parameters && (moves_x || moves_y)) {
+    if (type.version == 2 && &hdu == parameters && (moves_x || moves_y)) {
       SPEXD_RETURN_IF_ERROR(
           ReplaceRows(hdu, psf, moves_x ? &moved.traces.x : nullptr, moves_y ? &moved.traces.y : nullptr, &copy));
     }
