@@ -211,11 +211,11 @@ absl::Status WriteMovedPsf(const Source& psf_file, const TraceReport& report, co
                            const std::stop_token& stop, const std::string& image_name) {
   SPEXD_ASSIGN_OR_RETURN(const Psf psf, ReadPsf(psf_file, stop));
   if (report.wave_min != psf.traces.x.wave_min || report.wave_max != psf.traces.x.wave_max) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: its traces are series from %.9g to %.9g Angstrom, the trace shifts from %.9g to "
-                        "%.9g: give the PSF that "
-                        "they were measured against",
-                        psf_file.name(), psf.traces.x.wave_min, psf.traces.x.wave_max, report.wave_min, report.wave_max));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: its traces are series from %.9g to %.9g Angstrom, the trace shifts from %.9g to "
+        "%.9g: give the PSF that "
+        "they were measured against",
+        psf_file.name(), psf.traces.x.wave_min, psf.traces.x.wave_max, report.wave_min, report.wave_max));
   }
   const Psf moved = MovePsf(psf, report.shifts);
   const bool moves_x = report.moved && !report.shifts.x.series.empty();
@@ -233,8 +233,8 @@ absl::Status WriteMovedPsf(const Source& psf_file, const TraceReport& report, co
     if (moves_x && &hdu == x) SPEXD_RETURN_IF_ERROR(ReplaceImage(hdu, primary, moved.traces.x, &copy));
     if (moves_y && &hdu == y) SPEXD_RETURN_IF_ERROR(ReplaceImage(hdu, primary, moved.traces.y, &copy));
     if (type.version == 2 && &hdu == parameters && (moves_x || moves_y)) {
-      SPEXD_RETURN_IF_ERROR(
-          ReplaceRows(hdu, psf, moves_x ? &moved.traces.x : nullptr, moves_y ? &moved.traces.y : nullptr, &copy));
+      SPEXD_RETURN_IF_ERROR(ReplaceRows(hdu, psf, moves_x ? &moved.traces.x : nullptr,
+                                        moves_y ? &moved.traces.y : nullptr, &copy));
     }
   }
   SPEXD_ASSIGN_OR_RETURN(std::vector<std::string> origin, OriginCards(psf_file.name(), report, image_name));

@@ -59,8 +59,8 @@ absl::StatusOr<Psf> ReadPsf(const Source& source, const std::stop_token& stop = 
 inline constexpr int64_t kMaxOutlineTableBytes = int64_t{64} << 20;
 
 // The same PSF, but without the coefficients of terms, or the images, that would take more than
-// max_table_bytes. It passed CheckPsfOutline and tells what a job with it needs (PsfBytes, Engine::Estimate), for little memory: beside
-// the terms, ten tables of at most 10 MB.
+// max_table_bytes. It passed CheckPsfOutline and tells what a job with it needs (PsfBytes, Engine::Estimate),
+// for little memory: beside the terms, ten tables of at most 10 MB.
 absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t max_table_bytes = kMaxOutlineTableBytes,
                                    const std::stop_token& stop = {});
 

@@ -12,10 +12,12 @@ SpotMaker::SpotMaker(const Psf& psf)
       along_((GaussHermite(psf).core().max_degree_y + 1) * psf.spot_rows()),
       amplitude_((GaussHermite(psf).core().max_degree_x + 1) * (GaussHermite(psf).core().max_degree_y + 1)) {
   int64_t most = 2;
-  for (const LegendreTable* table : {&psf.traces.x, &psf.traces.y, &GaussHermite(psf).core().sigma_x, &GaussHermite(psf).core().sigma_y}) {
+  for (const LegendreTable* table :
+       {&psf.traces.x, &psf.traces.y, &GaussHermite(psf).core().sigma_x, &GaussHermite(psf).core().sigma_y}) {
     most = std::max(most, table->coeff.shape(1));
   }
-  for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms) most = std::max(most, term.amplitude.coeff.shape(1));
+  for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms)
+    most = std::max(most, term.amplitude.coeff.shape(1));
   basis_.resize(static_cast<size_t>(most));
 }
 
@@ -27,7 +29,8 @@ double SpotMaker::Value(const LegendreTable& table, int fibre) const {
 }
 
 void SpotMaker::Make(int fibre, double wave, Spot* spot) {
-  const double t = 2 * (wave - psf_.traces.x.wave_min) / (psf_.traces.x.wave_max - psf_.traces.x.wave_min) - 1;
+  const double t =
+      2 * (wave - psf_.traces.x.wave_min) / (psf_.traces.x.wave_max - psf_.traces.x.wave_min) - 1;
   basis_[0] = 1;
   basis_[1] = t;
   for (size_t k = 2; k < basis_.size(); ++k) {
@@ -40,9 +43,11 @@ void SpotMaker::Make(int fibre, double wave, Spot* spot) {
   spot->first_row = static_cast<int>(y0);
   const int nx = psf_.spot_columns(), ny = psf_.spot_rows(), mx = GaussHermite(psf_).core().max_degree_x + 1,
             my = GaussHermite(psf_).core().max_degree_y + 1;
-  PixelIntegrals(GaussHermite(psf_).core().max_degree_x, psf_.stamp().x.middle, x - (x0 + psf_.stamp().x.middle), Value(GaussHermite(psf_).core().sigma_x, fibre),
+  PixelIntegrals(GaussHermite(psf_).core().max_degree_x, psf_.stamp().x.middle,
+                 x - (x0 + psf_.stamp().x.middle), Value(GaussHermite(psf_).core().sigma_x, fibre),
                  across_.data(), nx);
-  PixelIntegrals(GaussHermite(psf_).core().max_degree_y, psf_.stamp().y.middle, y - (y0 + psf_.stamp().y.middle), Value(GaussHermite(psf_).core().sigma_y, fibre),
+  PixelIntegrals(GaussHermite(psf_).core().max_degree_y, psf_.stamp().y.middle,
+                 y - (y0 + psf_.stamp().y.middle), Value(GaussHermite(psf_).core().sigma_y, fibre),
                  along_.data(), ny);
   for (const GaussHermiteTerm& term : GaussHermite(psf_).core().terms) {
     amplitude_[term.degree_x * my + term.degree_y] = Value(term.amplitude, fibre);

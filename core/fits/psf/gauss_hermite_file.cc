@@ -170,9 +170,8 @@ void TakeTerms(ParameterTables& tables, GaussHermiteSpots& spots) {
     spots.cores[core].terms.push_back(std::move(term));
   }
   for (GaussHermiteCore& core : spots.cores) {
-    std::ranges::sort(core.terms, {}, [](const GaussHermiteTerm& term) {
-      return std::pair(term.degree_x, term.degree_y);
-    });
+    std::ranges::sort(core.terms, {},
+                      [](const GaussHermiteTerm& term) { return std::pair(term.degree_x, term.degree_y); });
   }
 }
 

@@ -47,9 +47,9 @@ struct KnownType {
 };
 constexpr int kAnyVersion = 1000;
 constexpr KnownType kKnownTypes[] = {
-    {"GAUSS-HERMITE", 2, 3, ReadGaussHermite}, {"GAUSS-HERMITE2", 1, 3, ReadGaussHermite2},
+    {"GAUSS-HERMITE", 2, 3, ReadGaussHermite},  {"GAUSS-HERMITE2", 1, 3, ReadGaussHermite2},
     {"SPOTGRID", 0, kAnyVersion, ReadSpotGrid}, {"MONOSPOT", 0, kAnyVersion, ReadMonoSpot},
-    {"PCA-PIX", 0, kAnyVersion, ReadPcaPix},   {"SAMPLED-SPOTS", 1, 1, ReadSampledSpots}};
+    {"PCA-PIX", 0, kAnyVersion, ReadPcaPix},    {"SAMPLED-SPOTS", 1, 1, ReadSampledSpots}};
 
 std::string NameOf(const Stated& stated) {
   std::string text = absl::StrCat("PSFTYPE ", Excerpt(stated.type));
@@ -69,10 +69,12 @@ absl::Status RefuseType(const FitsFile& file, const Stated& stated) {
 }
 
 absl::Status RefuseVersion(const FitsFile& file, const Stated& stated, const KnownType& known) {
-  const std::string versions = known.first_version == known.last_version
-                                   ? absl::StrCat(known.first_version)
-                                   : absl::StrCat(known.first_version, known.last_version == known.first_version + 1 ? " and " : " to ",
-                                                  known.last_version);
+  const std::string versions =
+      known.first_version == known.last_version
+          ? absl::StrCat(known.first_version)
+          : absl::StrCat(known.first_version,
+                         known.last_version == known.first_version + 1 ? " and " : " to ",
+                         known.last_version);
   const bool is_old = *stated.number < known.first_version;
   return absl::UnimplementedError(absl::StrCat(
       file.name(), ": ", NameOf(stated), " is not supported. spexd reads PSFVER ", versions, ". ",
@@ -103,11 +105,13 @@ absl::Status RefuseNoPsf(const FitsFile& file) {
 absl::StatusOr<PsfFileType> FindPsfType(const FitsFile& file) {
   Stated stated = ReadStated(file);
   if (stated.type.empty()) return RefuseNoPsf(file);
-  const auto known =
-      std::ranges::find_if(kKnownTypes, [&stated](const KnownType& each) { return stated.type == each.type; });
+  const auto known = std::ranges::find_if(
+      kKnownTypes, [&stated](const KnownType& each) { return stated.type == each.type; });
   if (known == std::end(kKnownTypes)) return RefuseType(file, stated);
   const bool has_traces = file.Find({"XTRACE"}) != nullptr;
-  if (!stated.number) stated.number = has_traces ? known->last_version : std::clamp(2, known->first_version, known->last_version);
+  if (!stated.number)
+    stated.number =
+        has_traces ? known->last_version : std::clamp(2, known->first_version, known->last_version);
   if (!(*stated.number >= known->first_version && *stated.number < known->last_version + 1))
     return RefuseVersion(file, stated, *known);
   return PsfFileType{static_cast<int>(*stated.number), known->read};

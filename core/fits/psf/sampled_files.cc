@@ -121,9 +121,10 @@ Psf WithSpots(Psf psf, SampledSpots spots) {
 // must be a whole number of pixels.
 absl::StatusOr<double> CentreOfSpecter(const Hdu& hdu, int samples, int oversampling) {
   if (samples % oversampling != 0) {
-    return hdu.Error(absl::StrFormat("has images of %d samples along an axis, must be a multiple of %d, the "
-                                     "samples along a CCD pixel",
-                                     samples, oversampling));
+    return hdu.Error(
+        absl::StrFormat("has images of %d samples along an axis, must be a multiple of %d, the "
+                        "samples along a CCD pixel",
+                        samples, oversampling));
   }
   const int pixels = samples / oversampling + 1;
   return oversampling * (pixels / 2 - 0.5) - 0.5;
@@ -138,9 +139,10 @@ absl::StatusOr<SampledSpots> ReadGrid(const FitsFile& file, const std::vector<in
   SPEXD_ASSIGN_OR_RETURN(const std::vector<double> positions, ReadNumbers(file, "FIBERPOS", kMaxFibres));
   if (shape[0] != static_cast<int64_t>(spots.positions.size()) ||
       shape[1] != static_cast<int64_t>(spots.wavelengths.size())) {
-    return hdu->Error(absl::StrFormat("has images at %d positions and %d wavelengths, SPOTPOS has %d and "
-                                      "SPOTWAVE %d",
-                                      shape[0], shape[1], spots.positions.size(), spots.wavelengths.size()));
+    return hdu->Error(
+        absl::StrFormat("has images at %d positions and %d wavelengths, SPOTPOS has %d and "
+                        "SPOTWAVE %d",
+                        shape[0], shape[1], spots.positions.size(), spots.wavelengths.size()));
   }
   if (static_cast<int>(positions.size()) != fibres) {
     SPEXD_ASSIGN_OR_RETURN(const Hdu* of_fibres, file.Get({"FIBERPOS"}));
@@ -165,9 +167,10 @@ absl::StatusOr<Psf> ReadSpotGrid(const FitsFile& file, const PsfReading& reading
   SPEXD_ASSIGN_OR_RETURN(const double sample, first.RequireNumber("PIXSIZE"));
   const double ratio = pixel / sample, whole = std::round(ratio);
   if (!(whole >= 1 && whole <= kMaxPhases && std::fabs(ratio - whole) < 1e-3)) {
-    return first.Error(absl::StrFormat("CCDPIXSZ %g is %g times PIXSIZE %g, must be a whole number of times, "
-                                       "1 to %d",
-                                       pixel, ratio, sample, kMaxPhases));
+    return first.Error(
+        absl::StrFormat("CCDPIXSZ %g is %g times PIXSIZE %g, must be a whole number of times, "
+                        "1 to %d",
+                        pixel, ratio, sample, kMaxPhases));
   }
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"SPOTS"}));
   SPEXD_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, ShapeOfImages(*hdu, 4, kGridShape));
@@ -212,8 +215,8 @@ absl::Status ReadPolynomials(const Hdu& powers, const Hdu& scales, int64_t group
     SPEXD_ASSIGN_OR_RETURN(const int64_t x, of_images.Integer(row, *x_power));
     SPEXD_ASSIGN_OR_RETURN(const int64_t y, of_images.Integer(row, *y_power));
     if (std::min(x, y) < 0 || std::max(x, y) > kMaxPower) {
-      return powers.Error(absl::StrFormat("row %d has the powers %d and %d, must be 0 to %d", k + 1, x, y,
-                                          kMaxPower));
+      return powers.Error(
+          absl::StrFormat("row %d has the powers %d and %d, must be 0 to %d", k + 1, x, y, kMaxPower));
     }
     spots.powers[k] = {static_cast<int32_t>(x), static_cast<int32_t>(y)};
   }
@@ -224,8 +227,7 @@ absl::Status ReadPolynomials(const Hdu& powers, const Hdu& scales, int64_t group
     SampledFibre& fibre = spots.fibres[k];
     SPEXD_ASSIGN_OR_RETURN(const int64_t index, of_fibres.Integer(row, *group));
     if (index < 0 || index >= groups) {
-      return scales.Error(
-          absl::StrFormat("row %d has IGROUP %d, must be 0 to %d", k + 1, index, groups - 1));
+      return scales.Error(absl::StrFormat("row %d has IGROUP %d, must be 0 to %d", k + 1, index, groups - 1));
     }
     fibre.group = static_cast<int32_t>(index);
     for (const auto& [name, value] : {std::pair{"X0", &fibre.x0}, std::pair{"XSCALE", &fibre.x_scale},
@@ -246,9 +248,10 @@ absl::StatusOr<Psf> ReadPcaPix(const FitsFile& file, const PsfReading& reading) 
   constexpr size_t kPowers = 3, kScales = 4, kImages = 5;
   const std::vector<Hdu>& hdus = file.hdus();
   if (hdus.size() <= kImages) {
-    return hdus.front().Error(absl::StrFormat("the file has %d HDUs, a PCA-PIX file has %d: traces, powers "
-                                              "(NEXP), scales (XYSCALE) and images",
-                                              hdus.size(), kImages + 1));
+    return hdus.front().Error(
+        absl::StrFormat("the file has %d HDUs, a PCA-PIX file has %d: traces, powers "
+                        "(NEXP), scales (XYSCALE) and images",
+                        hdus.size(), kImages + 1));
   }
   const Hdu& hdu = hdus[kImages];
   SPEXD_ASSIGN_OR_RETURN(const std::vector<int64_t> shape,
@@ -257,18 +260,18 @@ absl::StatusOr<Psf> ReadPcaPix(const FitsFile& file, const PsfReading& reading) 
   SPEXD_ASSIGN_OR_RETURN(const TableView powers, TableView::Make(hdus[kPowers]));
   SPEXD_ASSIGN_OR_RETURN(const TableView scales, TableView::Make(hdus[kScales]));
   if (powers.rows() != shape[1] || shape[1] > kMaxImagePowers || shape[0] > kMaxSampledImages) {
-    return hdu.Error(absl::StrFormat("has %d groups of %d images, must be at most %d groups of %d, for as "
-                                     "many rows of powers, of which there are %d",
-                                     shape[0], shape[1], kMaxSampledImages, kMaxImagePowers, powers.rows()));
+    return hdu.Error(
+        absl::StrFormat("has %d groups of %d images, must be at most %d groups of %d, for as "
+                        "many rows of powers, of which there are %d",
+                        shape[0], shape[1], kMaxSampledImages, kMaxImagePowers, powers.rows()));
   }
   if (scales.rows() != psf.fibres) {
     return hdus[kScales].Error(
         absl::StrFormat("has scales of %d fibres, the traces are of %d", scales.rows(), psf.fibres));
   }
   if (rows % 2 == 0 || columns % 2 == 0) {
-    return hdu.Error(
-        absl::StrFormat("has images of %d x %d pixels, must be odd numbers: a spot has a middle pixel", rows,
-                        columns));
+    return hdu.Error(absl::StrFormat(
+        "has images of %d x %d pixels, must be odd numbers: a spot has a middle pixel", rows, columns));
   }
   SampledSpots spots;
   spots.layout = {.stamp = {CentredAxis(columns / 2), CentredAxis(rows / 2)},

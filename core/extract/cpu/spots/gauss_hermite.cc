@@ -107,8 +107,8 @@ HWY_INLINE void SumSeries(const GaussHermiteTask& task, int bin) {
   }
 }
 
-// Integrals of every degree over the pixels of one axis: PixelIntegrals of gauss_hermite_formula.h. Functions of
-// vectors cannot share that code, because they are compiled for each target.
+// Integrals of every degree over the pixels of one axis: PixelIntegrals of gauss_hermite_formula.h. Functions
+// of vectors cannot share that code, because they are compiled for each target.
 HWY_INLINE void Integrate(int degree, int half, V offset, V sigma, int64_t stride, double* out) {
   const Tag d;
   const auto inverse = hn::Div(hn::Set(d, 1.0), sigma);
