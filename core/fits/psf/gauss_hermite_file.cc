@@ -31,11 +31,6 @@ struct Parameters {
 // The name of a keyword or PARAM of a core: those of the second end in 2.
 std::string InCore(absl::string_view name, size_t core) { return absl::StrCat(name, core == 0 ? "" : "2"); }
 
-absl::StatusOr<int> ReadInteger(const Hdu& hdu, const std::string& keyword, int least, int most) {
-  SPEXD_ASSIGN_OR_RETURN(const int64_t value, hdu.RequireInteger(keyword, least, most));
-  return static_cast<int>(value);
-}
-
 absl::Status ReadKeywords(const Hdu& hdu, Psf& psf, GaussHermiteSpots& spots) {
   SPEXD_ASSIGN_OR_RETURN(psf.columns, ReadInteger(hdu, "NPIX_X", 1, kMaxCcdSide));
   SPEXD_ASSIGN_OR_RETURN(psf.rows, ReadInteger(hdu, "NPIX_Y", 1, kMaxCcdSide));
@@ -199,7 +194,7 @@ absl::Status TakeSpots(const Hdu& hdu, ParameterTables& tables, GaussHermiteSpot
   return absl::OkStatus();
 }
 
-absl::StatusOr<Psf> Read(const FitsFile& file, size_t cores, const PsfReading& reading) {
+absl::StatusOr<Psf> ReadCores(const FitsFile& file, size_t cores, const PsfReading& reading) {
   Psf psf;
   GaussHermiteSpots spots;
   spots.cores.resize(cores);
@@ -235,11 +230,11 @@ absl::StatusOr<Psf> Read(const FitsFile& file, size_t cores, const PsfReading& r
 }  // namespace
 
 absl::StatusOr<Psf> ReadGaussHermite(const FitsFile& file, const PsfReading& reading) {
-  return Read(file, 1, reading);
+  return ReadCores(file, 1, reading);
 }
 
 absl::StatusOr<Psf> ReadGaussHermite2(const FitsFile& file, const PsfReading& reading) {
-  SPEXD_ASSIGN_OR_RETURN(Psf psf, Read(file, 2, reading));
+  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadCores(file, 2, reading));
   // specter's spots cover the pixels from floor(x - HSIZEX) on, one less than these; the other would be cut
   // from their right.
   for (StampAxis* axis : {&GaussHermite(psf).stamp.x, &GaussHermite(psf).stamp.y}) axis->lead = 0;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <stop_token>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -34,6 +35,9 @@ absl::StatusOr<Psf> ReadSampledSpots(const FitsFile& file, const PsfReading& rea
 
 // A trace in an image HDU [fibre, coefficient] with the keywords WAVEMIN and WAVEMAX.
 absl::StatusOr<LegendreTable> ReadTrace(const FitsFile& file, absl::string_view name, int fibres);
+
+// An integer keyword.
+absl::StatusOr<int> ReadInteger(const Hdu& hdu, const std::string& keyword, int least, int most);
 
 }  // namespace spexd
 

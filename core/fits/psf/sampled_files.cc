@@ -15,11 +15,6 @@
 namespace spexd {
 namespace {
 
-absl::StatusOr<int> ReadInteger(const Hdu& hdu, const std::string& keyword, int least, int most) {
-  SPEXD_ASSIGN_OR_RETURN(const int64_t value, hdu.RequireInteger(keyword, least, most));
-  return static_cast<int>(value);
-}
-
 // The CCD, the fibres and their traces. `x` and `y` name the HDUs of traces.
 absl::StatusOr<Psf> ReadInstrument(const FitsFile& file, const char* x, const char* y) {
   Psf psf;

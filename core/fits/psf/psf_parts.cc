@@ -19,4 +19,9 @@ absl::StatusOr<LegendreTable> ReadTrace(const FitsFile& file, absl::string_view 
   return table;
 }
 
+absl::StatusOr<int> ReadInteger(const Hdu& hdu, const std::string& keyword, int least, int most) {
+  SPEXD_ASSIGN_OR_RETURN(const int64_t value, hdu.RequireInteger(keyword, least, most));
+  return static_cast<int>(value);
+}
+
 }  // namespace spexd
