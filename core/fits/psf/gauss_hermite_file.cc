@@ -235,9 +235,10 @@ absl::StatusOr<Psf> ReadGaussHermite(const FitsFile& file, const PsfReading& rea
 
 absl::StatusOr<Psf> ReadGaussHermite2(const FitsFile& file, const PsfReading& reading) {
   SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadCores(file, 2, reading));
-  // specter's spots cover the pixels from floor(x - HSIZEX) on, one less than these; the other would be cut
-  // from their right.
-  for (StampAxis* axis : {&GaussHermite(psf).stamp.x, &GaussHermite(psf).stamp.y}) axis->lead = 0;
+  // The stamps are specter's, floor(x) - HSIZEX to floor(x) + HSIZEX - 1: the tail has no end, so that where
+  // it is cut is part of the model (docs/accuracy.md).
+  for (StampAxis* axis : {&GaussHermite(psf).stamp.x, &GaussHermite(psf).stamp.y})
+    *axis = {2 * axis->middle, axis->middle, 0};
   return psf;
 }
 

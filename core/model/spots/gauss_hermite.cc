@@ -76,8 +76,8 @@ bool AddCore(const GaussHermiteCore& core, const Stamp& stamp, int fibre, double
   const double sigma_x = Evaluate(core.sigma_x, fibre, wave), sigma_y = Evaluate(core.sigma_y, fibre, wave);
   if (!(sigma_x > 0) || !(sigma_y > 0)) return false;
   std::vector<double> gx((core.max_degree_x + 1) * nx), gy((core.max_degree_y + 1) * ny);
-  PixelIntegrals(core.max_degree_x, half_x, dx, sigma_x, gx.data(), nx);
-  PixelIntegrals(core.max_degree_y, half_y, dy, sigma_y, gy.data(), ny);
+  PixelIntegrals(core.max_degree_x, stamp.x, dx, sigma_x, gx.data(), nx);
+  PixelIntegrals(core.max_degree_y, stamp.y, dy, sigma_y, gy.data(), ny);
   std::vector<double> h((core.max_degree_x + 1) * ny, 0.0);  // sum_b c_ab g_b(row)
   for (const GaussHermiteTerm& term : core.terms) {
     const double amplitude = Evaluate(term.amplitude, fibre, wave);
