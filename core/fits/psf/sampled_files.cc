@@ -43,16 +43,31 @@ absl::StatusOr<Psf> ReadInstrument(const FitsFile& file, const char* x, const ch
   return psf;
 }
 
+struct Numbers {
+  std::vector<double> values;
+  MemoryLoan memory;
+};
+
 // A list of numbers in an HDU, at most `most` of them.
-absl::StatusOr<std::vector<double>> ReadNumbers(const FitsFile& file, const char* name, int64_t most) {
+absl::StatusOr<Numbers> ReadNumbers(const FitsFile& file, const char* name, int64_t most) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*hdu));
   if (layout.axes.size() != 1 || layout.pixels > most) {
     return hdu->Error(
         absl::StrFormat("is %s, must be a list of at most %d numbers", layout.ShapeText(), most));
   }
-  SPEXD_ASSIGN_OR_RETURN(const auto numbers, (ReadImage<double, 1>(*hdu)));
-  return std::vector<double>(numbers.flat().begin(), numbers.flat().end());
+  SPEXD_RETURN_IF_ERROR(CheckPresent(*hdu, layout));
+  SPEXD_ASSIGN_OR_RETURN(MemoryLoan memory, hdu->BorrowMemory(layout.pixels * int64_t{sizeof(double)}));
+  Numbers numbers{std::vector<double>(static_cast<size_t>(layout.pixels)), std::move(memory)};
+  SPEXD_RETURN_IF_ERROR(DecodeImage(*hdu, layout, {}, absl::MakeSpan(numbers.values)));
+  return numbers;
+}
+
+// Makes room for the fibres.
+absl::Status TakeFibres(const Hdu& hdu, int fibres, SampledSpots& spots) {
+  SPEXD_RETURN_IF_ERROR(hdu.TakeMemory(int64_t{fibres} * int64_t{sizeof(SampledFibre)}));
+  spots.fibres.resize(static_cast<size_t>(fibres));
+  return absl::OkStatus();
 }
 
 // The shape of an HDU of images: the last two of `axes` are an image's rows and columns.
@@ -83,7 +98,9 @@ absl::Status ReadImages(const Hdu& hdu, int rows, int columns, int fibres, const
   const int64_t bytes = StampsBytes(layout), samples = int64_t{rows} * columns;
   if (bytes > reading.max_table_bytes) return absl::OkStatus();
   SPEXD_ASSIGN_OR_RETURN(const MemoryLoan decoded,
-                         hdu.BorrowMemory(layout.images * samples * int64_t{sizeof(double)}));
+                         hdu.BorrowMemory((layout.images * samples + int64_t{rows} * layout.stamp.x.size +
+                                           layout.stamp.pixels()) *
+                                          int64_t{sizeof(double)}));
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout image_layout, LayoutOf(hdu));
   SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, image_layout, reading.stop));
   std::vector<double> images(static_cast<size_t>(layout.images * samples));
@@ -129,9 +146,14 @@ absl::StatusOr<double> CentreOfSpecter(const Hdu& hdu, int samples, int oversamp
 absl::StatusOr<SampledSpots> ReadGrid(const FitsFile& file, const std::vector<int64_t>& shape, int fibres) {
   SampledSpots spots;
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"SPOTS"}));
-  SPEXD_ASSIGN_OR_RETURN(spots.positions, ReadNumbers(file, "SPOTPOS", kMaxSampledImages));
-  SPEXD_ASSIGN_OR_RETURN(spots.wavelengths, ReadNumbers(file, "SPOTWAVE", kMaxSampledImages));
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<double> positions, ReadNumbers(file, "FIBERPOS", kMaxFibres));
+  for (const auto& [name, list] :
+       {std::pair{"SPOTPOS", &spots.positions}, std::pair{"SPOTWAVE", &spots.wavelengths}}) {
+    SPEXD_ASSIGN_OR_RETURN(Numbers numbers, ReadNumbers(file, name, kMaxSampledImages));
+    *list = std::move(numbers.values);
+    numbers.memory.Keep();
+  }
+  SPEXD_ASSIGN_OR_RETURN(const Numbers of_fibres, ReadNumbers(file, "FIBERPOS", kMaxFibres));
+  const std::vector<double>& positions = of_fibres.values;
   if (shape[0] != static_cast<int64_t>(spots.positions.size()) ||
       shape[1] != static_cast<int64_t>(spots.wavelengths.size())) {
     return hdu->Error(
@@ -140,11 +162,12 @@ absl::StatusOr<SampledSpots> ReadGrid(const FitsFile& file, const std::vector<in
                         shape[0], shape[1], spots.positions.size(), spots.wavelengths.size()));
   }
   if (static_cast<int>(positions.size()) != fibres) {
-    SPEXD_ASSIGN_OR_RETURN(const Hdu* of_fibres, file.Get({"FIBERPOS"}));
-    return of_fibres->Error(
-        absl::StrFormat("has positions of %d fibres, the traces are of %d", positions.size(), fibres));
+    return file.Find({"FIBERPOS"})
+        ->Error(
+            absl::StrFormat("has positions of %d fibres, the traces are of %d", positions.size(), fibres));
   }
-  for (const double position : positions) spots.fibres.push_back({.position = position});
+  SPEXD_RETURN_IF_ERROR(TakeFibres(*hdu, fibres, spots));
+  for (size_t k = 0; k < positions.size(); ++k) spots.fibres[k].position = positions[k];
   spots.layout.positions = static_cast<int>(shape[0]);
   spots.layout.wavelengths = static_cast<int>(shape[1]);
   spots.layout.images = static_cast<int>(std::min(shape[0] * shape[1], int64_t{kMaxSampledImages} + 1));
@@ -187,7 +210,7 @@ absl::StatusOr<Psf> ReadMonoSpot(const FitsFile& file, const PsfReading& reading
   const int rows = static_cast<int>(shape[0]), columns = static_cast<int>(shape[1]);
   SampledSpots spots;
   spots.positions = spots.wavelengths = {0};
-  spots.fibres.resize(static_cast<size_t>(psf.fibres));
+  SPEXD_RETURN_IF_ERROR(TakeFibres(*hdu, psf.fibres, spots));
   spots.layout.shift = SubpixelShift::kSinc;
   spots.layout.images = spots.layout.positions = spots.layout.wavelengths = 1;
   SPEXD_ASSIGN_OR_RETURN(const double centre_x, CentreOfSpecter(*hdu, columns, oversampling));
@@ -274,7 +297,7 @@ absl::StatusOr<Psf> ReadPcaPix(const FitsFile& file, const PsfReading& reading) 
                   .images = static_cast<int>(shape[0] * shape[1]),
                   .powers = static_cast<int>(shape[1])};
   spots.powers.resize(static_cast<size_t>(shape[1]));
-  spots.fibres.resize(static_cast<size_t>(psf.fibres));
+  SPEXD_RETURN_IF_ERROR(TakeFibres(hdu, psf.fibres, spots));
   SPEXD_RETURN_IF_ERROR(ReadPolynomials(hdus[kPowers], hdus[kScales], shape[0], spots));
   SPEXD_RETURN_IF_ERROR(ReadImages(hdu, rows, columns, psf.fibres, reading, spots));
   return WithSpots(std::move(psf), std::move(spots));
