@@ -12,7 +12,7 @@
 namespace spexd::testing {
 namespace {
 
-Source SourceOf(const std::string& bytes) { return Source::FromBytes("psf.fits", bytes).value(); }
+Source FileOf(const std::string& bytes) { return Source::FromBytes("psf.fits", bytes).value(); }
 
 // The file with every `from` replaced by a `to` of the same length.
 std::string Changed(const std::string& type, const std::string& from, const std::string& to) {
@@ -29,7 +29,7 @@ double Light(const Spot& spot) { return std::accumulate(spot.values.begin(), spo
 TEST(PsfFiles, OfEveryTypeAreReadWithTheirOutlines) {
   for (const NamedFile& file : PsfFiles()) {
     SCOPED_TRACE(file.type);
-    const absl::StatusOr<Psf> psf = ReadPsf(SourceOf(file.bytes));
+    const absl::StatusOr<Psf> psf = ReadPsf(FileOf(file.bytes));
     ASSERT_TRUE(psf.ok()) << psf.status();
     EXPECT_EQ(psf->fibres, 3);
     EXPECT_EQ(psf->columns, 30);
@@ -43,7 +43,7 @@ TEST(PsfFiles, OfEveryTypeAreReadWithTheirOutlines) {
       EXPECT_NEAR(spot.first_column + 0.5 * psf->spot_columns(), 7.5 + 8 * fibre, 1.5);
       EXPECT_NEAR(spot.first_row + 0.5 * psf->spot_rows(), 20.5, 1.5);
     }
-    const absl::StatusOr<Psf> outline = ReadPsfOutline(SourceOf(file.bytes), 0);
+    const absl::StatusOr<Psf> outline = ReadPsfOutline(FileOf(file.bytes), 0);
     ASSERT_TRUE(outline.ok()) << outline.status();
     EXPECT_FALSE(IsComplete(*outline));
     EXPECT_EQ(PsfBytes(*outline), PsfBytes(*psf));
@@ -52,7 +52,7 @@ TEST(PsfFiles, OfEveryTypeAreReadWithTheirOutlines) {
 }
 
 TEST(PsfFiles, OfTwoCoresHaveTheSecondOnesTermsAndTheCutoff) {
-  const Psf psf = ReadPsf(SourceOf(PsfFile("GAUSS-HERMITE2"))).value();
+  const Psf psf = ReadPsf(FileOf(PsfFile("GAUSS-HERMITE2"))).value();
   const GaussHermiteSpots& spots = GaussHermite(psf);
   ASSERT_EQ(spots.cores.size(), 2u);
   EXPECT_EQ(spots.cores[0].terms.size(), 3u);  // GH-1-0 is 0 everywhere
@@ -66,16 +66,16 @@ TEST(PsfFiles, OfTwoCoresHaveTheSecondOnesTermsAndTheCutoff) {
 }
 
 TEST(PsfFiles, OfSampledSpotsHaveTheStampsOfTheirSamples) {
-  const Psf grid = ReadPsf(SourceOf(PsfFile("SPOTGRID"))).value();
+  const Psf grid = ReadPsf(FileOf(PsfFile("SPOTGRID"))).value();
   EXPECT_EQ(grid.spot_columns(), 9);  // 40 samples, 5 a pixel, and one pixel for the shift
   EXPECT_EQ(grid.spot_rows(), 7);
-  const Psf mono = ReadPsf(SourceOf(PsfFile("MONOSPOT"))).value();
+  const Psf mono = ReadPsf(FileOf(PsfFile("MONOSPOT"))).value();
   EXPECT_EQ(mono.spot_columns(), 9);
   EXPECT_EQ(mono.spot_rows(), 7);
-  const Psf pca = ReadPsf(SourceOf(PsfFile("PCA-PIX"))).value();
+  const Psf pca = ReadPsf(FileOf(PsfFile("PCA-PIX"))).value();
   EXPECT_EQ(pca.spot_columns(), 9);
   EXPECT_EQ(std::get<SampledSpots>(pca.spots).fibres[2].group, 1);
-  EXPECT_EQ(ReadPsf(SourceOf(PsfFile("SAMPLED-SPOTS")))->fibre_min, 7);
+  EXPECT_EQ(ReadPsf(FileOf(PsfFile("SAMPLED-SPOTS")))->fibre_min, 7);
 }
 
 // The mean column of a spot's light.
@@ -89,10 +89,10 @@ double MeanColumn(const Psf& psf, int fibre, double wave) {
 }
 
 TEST(PsfFiles, OfTheOwnFormatPlaceTheTraceOnTheSampleThatIsTheCentre) {
-  const Psf right = ReadPsf(SourceOf(PsfFile("SAMPLED-SPOTS"))).value();
+  const Psf right = ReadPsf(FileOf(PsfFile("SAMPLED-SPOTS"))).value();
   // XCENTER is 18.5, the middle of the images 19.5: a sample, a fifth of a pixel, to the right.
   EXPECT_NEAR(MeanColumn(right, 1, 6020), 15 + 0.2, 1e-3);
-  const Psf middle = ReadPsf(SourceOf(Changed("SAMPLED-SPOTS", "XCENTER ", "XMIDDLE "))).value();
+  const Psf middle = ReadPsf(FileOf(Changed("SAMPLED-SPOTS", "XCENTER ", "XMIDDLE "))).value();
   EXPECT_NEAR(MeanColumn(middle, 1, 6020), 15, 1e-3);
 }
 
@@ -123,7 +123,7 @@ TEST(PsfFiles, NameWhatDoesNotFit) {
        "XCENTER 99.5, YCENTER 14.5 is not in its images of 40 x 30 samples"},
   };
   for (const auto& c : cases) {
-    const absl::Status status = ReadPsf(SourceOf(Changed(c.type, c.from, c.to))).status();
+    const absl::Status status = ReadPsf(FileOf(Changed(c.type, c.from, c.to))).status();
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr("psf.fits"), HasSubstr(c.text))))
         << c.type;
@@ -131,7 +131,7 @@ TEST(PsfFiles, NameWhatDoesNotFit) {
 }
 
 TEST(PsfFiles, OfTheOwnFormatAreOfVersionOne) {
-  const absl::Status status = ReadPsf(SourceOf(Changed("SAMPLED-SPOTS", "PSFVER  =                    1",
+  const absl::Status status = ReadPsf(FileOf(Changed("SAMPLED-SPOTS", "PSFVER  =                    1",
                                                        "PSFVER  =                    2")))
                                   .status();
   EXPECT_THAT(std::string(status.message()),
