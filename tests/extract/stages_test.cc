@@ -12,10 +12,9 @@
 #include "core/extract/cpu/stages/schur.h"
 #include "core/extract/cpu/stages/solve.h"
 #include "core/extract/pole_plan.h"
-#include "core/model/reference_spot.h"
 #include "core/plan/grid_plan.h"
 #include "gtest/gtest.h"
-#include "hwy/targets.h"
+#include "tests/extract/every_target.h"
 #include "tests/support/scenes/scene.h"
 
 namespace spexd::cpu {
@@ -23,64 +22,8 @@ namespace {
 
 using spexd::testing::MakeSceneImage;
 using spexd::testing::MakeScenePsf;
+using spexd::testing::OnEveryTarget;
 using spexd::testing::SceneOptions;
-
-// Runs the test body once for each instruction set.
-class OnEveryTarget : public ::testing::TestWithParam<int64_t> {
- protected:
-  void SetUp() override { hwy::SetSupportedTargetsForTest(GetParam()); }
-  void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
-};
-
-std::string TargetLabel(const ::testing::TestParamInfo<int64_t>& info) {
-  std::string name = hwy::TargetName(static_cast<uint32_t>(info.param));
-  std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
-  return name;
-}
-
-#define SPEXD_ON_EVERY_TARGET(suite) \
-  INSTANTIATE_TEST_SUITE_P(Simd, suite, ::testing::ValuesIn(hwy::SupportedAndGeneratedTargets()), TargetLabel)
-
-class SpotStage : public OnEveryTarget {};
-
-void ExpectSpotsEqualReference(const Psf& psf) {
-  const WavelengthGrid grid = {psf.wave_min + 3, 0.7, 40};
-  Spots spots;
-  ASSERT_TRUE(spots.Evaluate(psf, grid, {0, psf.fibres}));
-  Spot expected;
-  for (int i = 0; i < psf.fibres; ++i) {
-    for (int j = 0; j < grid.count; ++j) {
-      EvaluateSpot(psf, i, grid.Wave(j), &expected);
-      ASSERT_EQ(spots.first_column(i, j), expected.first_column);
-      ASSERT_EQ(spots.first_row(i, j), expected.first_row);
-      double sum = 0;
-      for (size_t k = 0; k < expected.values.size(); ++k) {
-        ASSERT_NEAR(spots.Spot(i, j)[k], expected.values[k], 2e-15)
-            << "fibre " << i << " bin " << j << " pixel " << k;
-        ASSERT_GE(spots.Spot(i, j)[k], 0);
-        sum += spots.Spot(i, j)[k];
-      }
-      EXPECT_NEAR(sum, 1, 1e-13);
-    }
-  }
-}
-
-TEST_P(SpotStage, EqualsTheFormula) { ExpectSpotsEqualReference(*MakeScenePsf({.fibres = 3, .rows = 80})); }
-
-TEST_P(SpotStage, EqualsTheFormulaWithATail) {
-  ExpectSpotsEqualReference(*MakeScenePsf({.fibres = 2, .rows = 80, .tail = true}));
-}
-
-TEST_P(SpotStage, IsEmptyWhereAWidthIsNotPositive) {
-  auto psf = MakeScenePsf({.fibres = 2, .rows = 80});
-  for (double& c : GaussHermite(*psf).core().sigma_y.coeff.Row(1)) c = -1;
-  const WavelengthGrid grid = {psf->wave_min + 3, 0.7, 10};
-  Spots spots;
-  ASSERT_TRUE(spots.Evaluate(*psf, grid, {0, 2}));
-  for (int k = 0; k < psf->spot_rows() * psf->spot_columns(); ++k) EXPECT_EQ(spots.Spot(1, 4)[k], 0);
-}
-
-SPEXD_ON_EVERY_TARGET(SpotStage);
 
 // A symmetric or general matrix in plain rows.
 using Dense = std::vector<std::vector<double>>;

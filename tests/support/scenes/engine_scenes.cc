@@ -1,6 +1,7 @@
 #include "tests/support/scenes/engine_scenes.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace spexd::testing {
 namespace {
@@ -86,6 +87,25 @@ std::vector<EngineScene> MakeDenseScenes() {
        .grid = {6010, 0.1, 20},
        .limits = {.pull = 1e-2, .sqrt_ivar = 1e-6, .resolution = 1e-5}},
   };
+}
+
+// Of the models that are not one Gauss-Hermite core.
+std::vector<EngineScene> MakeSpotScenes() {
+  std::vector<EngineScene> scenes;
+  for (const auto& [spots, name] :
+       {std::pair{SceneSpots::kTwoCores, "TwoCores"}, std::pair{SceneSpots::kImageGrid, "AGridOfImages"},
+        std::pair{SceneSpots::kOneImage, "OneImage"}, std::pair{SceneSpots::kPolynomials, "Polynomials"}}) {
+    scenes.push_back(
+        {.name = name, .options = {.fibres = 4, .rows = 80, .spots = spots}, .grid = {6006, 0.8, 44}});
+    scenes.push_back({.name = std::string(name) + "WithAHole",
+                      .options = {.fibres = 4, .rows = 110, .spots = spots},
+                      .grid = {6006, 0.8, 68},
+                      .masked = {{40, 30, 8, 18}, {0, 110, 33, 1}}});
+    scenes.push_back({.name = std::string(name) + "OffBothEnds",
+                      .options = {.fibres = 2, .rows = 60, .spots = spots},
+                      .grid = {5998.4, 0.8, 49}});
+  }
+  return scenes;
 }
 
 std::vector<EngineScene> MakeAllScenes() {
@@ -185,6 +205,7 @@ const std::vector<EngineScene>& DenseScenes() {
   static const std::vector<EngineScene> scenes = [] {
     std::vector<EngineScene> made = MakeDenseScenes();
     for (EngineScene& scene : MakeWidenedScenes()) made.push_back(std::move(scene));
+    for (EngineScene& scene : MakeSpotScenes()) made.push_back(std::move(scene));
     return made;
   }();
   return scenes;

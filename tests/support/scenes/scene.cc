@@ -5,6 +5,7 @@
 #include <random>
 
 #include "core/model/reference_spot.h"
+#include "tests/support/scenes/sampled_psf.h"
 
 namespace spexd::testing {
 namespace {
@@ -33,6 +34,51 @@ class SceneMaker {
   int next_ = 0;
 };
 
+GaussHermiteSpots MakeGaussHermite(const SceneOptions& options, SceneMaker& maker) {
+  GaussHermiteSpots spots;
+  spots.stamp = {CentredAxis(8), CentredAxis(5)};
+  GaussHermiteCore& core = spots.core();
+  core.max_degree_x = core.max_degree_y = 3;
+  core.sigma_x = maker.Series(1.05 * options.widen, 0.05);
+  core.sigma_y = maker.Series(0.87, 0.03);
+  core.terms.push_back({0, 0, maker.Series(1, 0.01)});
+  core.terms.push_back({2, 0, maker.Series(0.03, 0.01)});
+  core.terms.push_back({0, 2, maker.Series(-0.02, 0.01)});
+  core.terms.push_back({1, 1, maker.Series(0.01, 0.01)});
+  core.terms.push_back({3, 1, maker.Series(0.003, 0.002)});
+  if (options.tail || options.spots == SceneSpots::kTwoCores) {
+    spots.tail_amplitude = maker.Series(2e-3, 2e-4);
+    spots.tail_core = maker.Series(1, 0);
+    spots.tail_index = maker.Series(2, 0);
+    spots.tail_scale_x = maker.Series(1, 0);
+    spots.tail_scale_y = maker.Series(1.1, 0);
+  }
+  if (options.spots == SceneSpots::kTwoCores) {
+    spots.cutoff = maker.Series(3.3, 0.1);
+    GaussHermiteCore& wide = spots.cores.emplace_back();
+    wide.max_degree_x = 2;
+    wide.max_degree_y = 1;
+    wide.sigma_x = maker.Series(1.9 * options.widen, 0.1);
+    wide.sigma_y = maker.Series(1.6, 0.05);
+    wide.terms.push_back({0, 0, maker.Series(0.15, 0.01)});
+    wide.terms.push_back({2, 1, maker.Series(0.01, 0.003)});
+  }
+  return spots;
+}
+
+SpotModel MakeSpots(const SceneOptions& options, SceneMaker& maker, const Psf& psf) {
+  switch (options.spots) {
+    case SceneSpots::kImageGrid:
+      return MakeImageGrid(GridImages(), psf);
+    case SceneSpots::kOneImage:
+      return MakeShiftedImage(OneImage(), psf);
+    case SceneSpots::kPolynomials:
+      return MakeImagePolynomials(PolynomialImages(), psf);
+    default:
+      return MakeGaussHermite(options, maker);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Psf> MakeScenePsf(const SceneOptions& options) {
@@ -42,8 +88,6 @@ std::shared_ptr<Psf> MakeScenePsf(const SceneOptions& options) {
   psf->rows = options.rows;
   psf->columns = static_cast<int>(options.spacing * (options.fibres + 2 * gaps) + 20);
   psf->fibres = options.fibres;
-  GaussHermite(*psf).stamp = {CentredAxis(8), CentredAxis(5)};
-  GaussHermite(*psf).core().max_degree_x = GaussHermite(*psf).core().max_degree_y = 3;
   psf->traces.x = maker.Series(0, 0.3);
   psf->traces.y = maker.Series(0, 0.2);
   for (int i = 0; i < options.fibres; ++i) {
@@ -53,20 +97,7 @@ std::shared_ptr<Psf> MakeScenePsf(const SceneOptions& options) {
   }
   psf->wave_min = psf->traces.x.wave_min;
   psf->wave_max = psf->traces.x.wave_max;
-  GaussHermite(*psf).core().sigma_x = maker.Series(1.05 * options.widen, 0.05);
-  GaussHermite(*psf).core().sigma_y = maker.Series(0.87, 0.03);
-  GaussHermite(*psf).core().terms.push_back({0, 0, maker.Series(1, 0.01)});
-  GaussHermite(*psf).core().terms.push_back({2, 0, maker.Series(0.03, 0.01)});
-  GaussHermite(*psf).core().terms.push_back({0, 2, maker.Series(-0.02, 0.01)});
-  GaussHermite(*psf).core().terms.push_back({1, 1, maker.Series(0.01, 0.01)});
-  GaussHermite(*psf).core().terms.push_back({3, 1, maker.Series(0.003, 0.002)});
-  if (options.tail) {
-    GaussHermite(*psf).tail_amplitude = maker.Series(2e-3, 2e-4);
-    GaussHermite(*psf).tail_core = maker.Series(1, 0);
-    GaussHermite(*psf).tail_index = maker.Series(2, 0);
-    GaussHermite(*psf).tail_scale_x = maker.Series(1, 0);
-    GaussHermite(*psf).tail_scale_y = maker.Series(1.1, 0);
-  }
+  psf->spots = MakeSpots(options, maker, *psf);
   return psf;
 }
 

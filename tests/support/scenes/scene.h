@@ -11,21 +11,30 @@
 
 namespace spexd::testing {
 
+enum class SceneSpots {
+  kGaussHermite,  // one core
+  kTwoCores,      // of which the first ends at a cutoff, and a tail
+  kImageGrid,     // images at positions and wavelengths, interpolated linearly
+  kOneImage,      // shifted by a sinc
+  kPolynomials,   // of images, shifted by a sinc
+};
+
 struct SceneOptions {
   int fibres = 5;
   int rows = 100;
   int bundle_size = 25;     // fibres between which the traces leave a gap
   double spacing = 7.3;     // columns between traces
   double dispersion = 0.6;  // Angstrom a row
-  double widen = 1;         // factor on the widths of spots across fibres
-  bool tail = false;
+  double widen = 1;         // factor on the widths of Gauss-Hermite spots across fibres
+  SceneSpots spots = SceneSpots::kGaussHermite;
+  bool tail = false;  // of one core
   uint64_t seed = 1;
 };
 
 // Row 0 lies at kSceneWave.
 inline constexpr double kSceneWave = 6000;
 
-// A GAUSS-HERMITE PSF of 17 x 11 pixels whose widths and terms vary with fibre and wavelength.
+// A PSF whose spots, of about 17 x 11 pixels, vary with fibre and wavelength (one image does not).
 std::shared_ptr<Psf> MakeScenePsf(const SceneOptions& options);
 
 // Spectra with a continuum and lines, seen through the PSF, with noise and its ivar. Every pixel is usable.
