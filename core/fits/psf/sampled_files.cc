@@ -119,12 +119,19 @@ absl::Status ReadImages(const Hdu& hdu, int rows, int columns, int fibres, const
   return absl::OkStatus();
 }
 
-// The default grid: the wavelengths for which there are traces and spots.
-Psf WithSpots(Psf psf, SampledSpots spots) {
+// The PSF with these spots. The default grid is the wavelengths for which there are traces and spots.
+absl::StatusOr<Psf> WithSpots(const FitsFile& file, Psf psf, SampledSpots spots) {
   const WaveRange domain = spots.Domain();
   const LegendreTable &x = psf.traces.x, &y = psf.traces.y;
   psf.wave_min = std::max({x.wave_min, y.wave_min, domain.first});
   psf.wave_max = std::min({x.wave_max, y.wave_max, domain.last});
+  if (!(psf.wave_min < psf.wave_max)) {
+    return file.hdus().front().Error(absl::StrFormat(
+        "there are traces from %g to %g Angstrom and spots from %g to %g (SPOTWAVE): they have no "
+        "wavelengths "
+        "in common",
+        std::max(x.wave_min, y.wave_min), std::min(x.wave_max, y.wave_max), domain.first, domain.last));
+  }
   psf.spots = std::move(spots);
   return psf;
 }
@@ -199,7 +206,7 @@ absl::StatusOr<Psf> ReadSpotGrid(const FitsFile& file, const PsfReading& reading
   SPEXD_ASSIGN_OR_RETURN(const double centre_y, CentreOfSpecter(*hdu, rows, oversampling));
   LayOutImages(columns, rows, oversampling, centre_x, centre_y, &spots.layout);
   SPEXD_RETURN_IF_ERROR(ReadImages(*hdu, rows, columns, psf.fibres, reading, spots));
-  return WithSpots(std::move(psf), std::move(spots));
+  return WithSpots(file, std::move(psf), std::move(spots));
 }
 
 absl::StatusOr<Psf> ReadMonoSpot(const FitsFile& file, const PsfReading& reading) {
@@ -217,7 +224,7 @@ absl::StatusOr<Psf> ReadMonoSpot(const FitsFile& file, const PsfReading& reading
   SPEXD_ASSIGN_OR_RETURN(const double centre_y, CentreOfSpecter(*hdu, rows, oversampling));
   LayOutImages(columns, rows, oversampling, centre_x, centre_y, &spots.layout);
   SPEXD_RETURN_IF_ERROR(ReadImages(*hdu, rows, columns, psf.fibres, reading, spots));
-  return WithSpots(std::move(psf), std::move(spots));
+  return WithSpots(file, std::move(psf), std::move(spots));
 }
 
 namespace {
@@ -300,7 +307,7 @@ absl::StatusOr<Psf> ReadPcaPix(const FitsFile& file, const PsfReading& reading) 
   SPEXD_RETURN_IF_ERROR(TakeFibres(hdu, psf.fibres, spots));
   SPEXD_RETURN_IF_ERROR(ReadPolynomials(hdus[kPowers], hdus[kScales], shape[0], spots));
   SPEXD_RETURN_IF_ERROR(ReadImages(hdu, rows, columns, psf.fibres, reading, spots));
-  return WithSpots(std::move(psf), std::move(spots));
+  return WithSpots(file, std::move(psf), std::move(spots));
 }
 
 absl::StatusOr<Psf> ReadSampledSpots(const FitsFile& file, const PsfReading& reading) {
@@ -318,7 +325,7 @@ absl::StatusOr<Psf> ReadSampledSpots(const FitsFile& file, const PsfReading& rea
   }
   LayOutImages(columns, rows, oversampling, centre_x, centre_y, &spots.layout);
   SPEXD_RETURN_IF_ERROR(ReadImages(*hdu, rows, columns, psf.fibres, reading, spots));
-  return WithSpots(std::move(psf), std::move(spots));
+  return WithSpots(file, std::move(psf), std::move(spots));
 }
 
 }  // namespace spexd
