@@ -20,13 +20,14 @@ _MAX_RESIDUAL = 0.001  # pixels, of traces whose degree is chosen here
 _MAX_CHOSEN_DEGREE = 15
 _MAX_DEGREE = 63
 _MAX_FIBRES = 20000
-_MAX_FIBRE = 2**31 - 1  # the last one's number
+_MAX_FIBRE_MIN = 2**30 - 1
 _MAX_SIDE = 32768  # pixels of the CCD
 _MAX_SPOT_SIDE = 63  # pixels
 _MAX_SAMPLES = 64  # of a pixel along an axis
 _MAX_IMAGES = 4096
 _MAX_POSITION = 1e9  # on the slit, and Angstrom
 _MAX_CAMERA = 60  # characters
+_MIN_PSFERR = 1e-9  # readers take 0 for a file that states none
 
 _Cards = Mapping[str, object]
 _Hdu = tuple[str, np.ndarray, _Cards]  # name, image, and cards beside those of every image
@@ -99,8 +100,8 @@ def psf_from_spots(
         "PSFTYPE": "SAMPLED-SPOTS",
         "PSFVER": 1,
         **_sides(image_shape),
-        "FIBERMIN": _whole("fibre_min", fibre_min, 0, _MAX_FIBRE),
-        "PSFERR": _number("psferr", psferr, 0, 1000),
+        "FIBERMIN": _whole("fibre_min", fibre_min, 0, _MAX_FIBRE_MIN),
+        "PSFERR": _number("psferr", psferr, _MIN_PSFERR, 1000),
         **_camera(camera),
     }
     hdus: list[_Hdu] = [
@@ -220,7 +221,7 @@ def _centre(centre: Sequence[float] | None, images: np.ndarray) -> dict[str, flo
         return {key: (side - 1) / 2 for key, side in sides.items()}
     column, row = _pair("centre", centre, "column and row")
     values = {"XCENTER": column, "YCENTER": row}
-    return {key: _number("centre", values[key], -0.5, side - 0.5) for key, side in sides.items()}
+    return {key: _number("centre", values[key], 0, side - 1) for key, side in sides.items()}
 
 
 def _sides(image_shape: Sequence[int]) -> dict[str, int]:

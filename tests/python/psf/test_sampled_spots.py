@@ -170,10 +170,10 @@ def test_a_file_is_replaced_only_if_that_is_asked_for(instrument, tmp_path):
         ({"image_shape": 120}, "image_shape is 120, must be rows and columns"),
         ({"image_shape": (120, 0)}, "image_shape is 0, must be a whole number of 1 to 32768"),
         ({"centre": 13}, "centre is 13, must be column and row"),
-        ({"centre": (13, 28)}, "centre is 28, must be -0.5 to 27.5"),
-        ({"psferr": -1}, "psferr is -1, must be 0 to 1000"),
+        ({"centre": (13, 28)}, "centre is 28, must be 0 to 27"),
+        ({"psferr": -1}, "psferr is -1, must be 1e-09 to 1000"),
         ({"psferr": None}, "psferr is None"),
-        ({"fibre_min": -1}, "fibre_min is -1, must be a whole number of 0 to 2147483647"),
+        ({"fibre_min": -1}, "fibre_min is -1, must be a whole number of 0 to 1073741823"),
         ({"camera": "h\n"}, "camera is 'h.n', must be at most 60 printable ASCII characters"),
         ({"camera": 61 * "h"}, "camera is 'hhh"),
         ({"camera": None}, "camera is None"),
@@ -239,15 +239,14 @@ def scene(instrument, tmp_path):
 def test_spectra_of_a_drawn_image_are_those_it_was_drawn_of(scene, engine, bundle_size):
     psf, image, ivar, light = scene
     frame = engine.extract(image, ivar, psf=psf, wavelength=GRID, bundle_size=bundle_size, model=True)
-    assert np.abs(frame.model - image).max() < 1e-3 * image.max()
+    assert np.abs(frame.model - image).max() < 1e-6 * image.max()
     half = frame.resolution.shape[1] // 2
     seen = np.zeros_like(light)
     for d in range(-half, half + 1):  # resolution[:, d + half, j] is R[j + d, j]
         for j in range(max(0, -d), light.shape[1] - max(0, d)):
             seen[:, j + d] += frame.resolution[:, d + half, j] * light[:, j]
-    inner = slice(half, -half)
-    np.testing.assert_allclose(frame.flux[:, inner], seen[:, inner], atol=1e-3 * light.max())
-    assert not frame.mask.any()
+    np.testing.assert_allclose(frame.flux, seen, atol=1e-3 * light.max())  # R has more diagonals than the frame
+    assert not (frame.mask & ~np.uint32(spexd.BAD2DFIT)).any()  # without noise, chi2pix is rounding
 
 
 def test_an_instrument_seen_in_a_mirror_has_the_same_spectra(scene, instrument, engine, tmp_path):
