@@ -129,7 +129,7 @@ def _trace_hdus(waves: np.ndarray, x: np.ndarray, y: np.ndarray, degree: int | N
         raise InvalidArgumentError("x and y are NaN for all fibres, at least one must have traces")
     if degree is not None:
         degree = _whole("degree", degree, 0, min(_MAX_DEGREE, len(waves) - 1))
-    hdus = []
+    hdus: list[_Hdu] = []
     for name, values in samples.items():
         wrong = good[:, None] & ~np.isfinite(values)
         if wrong.any():
@@ -180,8 +180,8 @@ def _images(spots: np.ndarray, oversampling: int) -> np.ndarray:
         raise InvalidArgumentError(
             f"spots[{position}, {wave}] adds up to {sums[position, wave]:g}, must be finite and more than 0"
         )
-    scaled = images / sums[:, :, None, None]
-    return scaled.astype(np.float32) if images.dtype == np.float32 else scaled
+    kind = np.float32 if images.dtype == np.float32 else np.float64
+    return np.asarray(images / sums[:, :, None, None], kind)
 
 
 def _slit(spot_positions: np.ndarray | None, fibre_positions: np.ndarray | None, images: int, fibres: int) -> list[_Hdu]:
