@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from spexd._native import version as __version__
 from spexd._products import Products, Sky, Templates
 from spexd._spectra import Analysis, Spectra, SpectraArm, read_spectra
+from spexd._spots import psf_from_spots
 from spexd._sums import Coadd, SkyPca, coadd, pca
 from spexd._traces import AxisShifts, TraceShifts
 from spexd.engine import Engine, Psf, default_engine, extract, trace_shifts, write_shifted_psf
@@ -124,6 +125,7 @@ __all__ = [
     "default_engine",
     "extract",
     "pca",
+    "psf_from_spots",
     "read_spectra",
     "trace_shifts",
     "write_shifted_psf",

@@ -279,7 +279,7 @@ def extract(
         image: path of a preprocessed frame (HDUs IMAGE, IVAR, MASK and FIBERMAP), or float32 [row, column], electron.
         ivar: with an array: float32 [row, column], 1 / electron^2. Pixels with ivar <= 0 are not used.
         mask: with an array: int32 or uint32 [row, column], the pipeline's ccdmask bits; default: no pixel is flagged.
-        psf: path of a PSF (GAUSS-HERMITE), or a :class:`spexd.Psf` for several calls.
+        psf: path of a PSF of any model that spexd reads, or a :class:`spexd.Psf` for several calls.
         engine: the engine to run on; default: :func:`spexd.default_engine`.
         wavelength: "5760,7620,0.8" or (5760, 7620, 0.8): first, last and step in Angstrom; default: the PSF's range at
             0.8 Angstrom.

@@ -1,9 +1,12 @@
 // PSFs of sampled spots: what is refused of them, and fibres that are lost.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
-#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/model/psf_traces/lost_fibres.h"
 #include "core/model/psf_traces/move_psf.h"
 #include "core/model/reference_spot.h"
@@ -93,13 +96,16 @@ TEST(SampledPsf, NamesSizesThatDoNotAgree) {
 TEST(SampledPsf, NamesAnImageWithoutLight) {
   Sampled dark(SceneSpots::kImageGrid);
   dark.Scale(4, 0);
-  ExpectRefused(dark, "image 4 of 9 (SPOTS, in the order of the file) adds up to 0, must be positive");
+  ExpectRefused(dark, "image 4 of 9, in the file's order from 0, add up to 0, must be positive and finite");
   Sampled negative(SceneSpots::kOneImage);
   negative.Scale(0, -1);
-  ExpectRefused(negative, "image 0 of 1 (SPOTS, in the order of the file) adds up to -");
+  ExpectRefused(negative, "image 0 of 1, in the file's order from 0, add up to -");
   Sampled bad(SceneSpots::kPolynomials);
   bad.Scale(5, INFINITY);
-  ExpectRefused(bad, "image 5 of 8");
+  ExpectRefused(bad, "image 5 of 8, in the file's order from 0, add up to ");
+  Sampled constant(SceneSpots::kPolynomials);
+  constant.Scale(4, 0);
+  ExpectRefused(constant, "image 4 of 8, in the file's order from 0, add up to 0, must be positive");
   Sampled change(SceneSpots::kPolynomials);
   change.Scale(5, 0);
   EXPECT_THAT(CheckPsf(change.psf), IsOk()) << "which only changes others";
@@ -167,7 +173,7 @@ TEST(SampledPsf, RefusesAGridBeyondTheWavelengthsOfItsImages) {
   Sampled sampled(SceneSpots::kImageGrid);
   sampled.spots().wavelengths = {6010, 6020, 6035};
   EXPECT_THAT(CheckGrid(sampled.psf, {6010, 0.8, 30}), IsOk());
-  for (const WavelengthGrid& grid : {WavelengthGrid{6007.9, 0.8, 30}, WavelengthGrid{6013, 0.8, 31}}) {
+  for (const WavelengthGrid& grid : {WavelengthGrid{6007.9, 0.8, 30}, WavelengthGrid{6013.2, 0.8, 31}}) {
     EXPECT_THAT(
         CheckGrid(sampled.psf, grid),
         StatusIs(absl::StatusCode::kInvalidArgument,
@@ -212,10 +218,9 @@ TEST(SampledPsf, LosesAFibreWithoutTracesAndNoOther) {
           EXPECT_EQ(spot.values, before.values);
         }
       }
-      const int below = lost == 1 ? 0 : 1, above = lost == 2 ? 0 : 2;
-      const double part = lost == 1 ? 0.5 : lost == 0 ? -1 : 2;
-      const double x0 = Evaluate(psf.traces.x, below, 6020), x1 = Evaluate(psf.traces.x, above, 6020);
-      if (lost < 2) EXPECT_NEAR(Evaluate(psf.traces.x, lost, 6020), x0 + part * (x1 - x0), 1e-9);
+      // On a straight line with the others.
+      const auto x = [&psf](int fibre) { return Evaluate(psf.traces.x, fibre, 6020); };
+      EXPECT_NEAR(x(2) - x(1), x(1) - x(0), 1e-9);
     }
   }
 }

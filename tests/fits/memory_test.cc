@@ -11,6 +11,7 @@
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
 #include "tests/fits/counting_account.h"
+#include "tests/fits/psf/psf_samples.h"
 #include "tests/fits/samples.h"
 #include "tests/support/temp_folder.h"
 
@@ -34,13 +35,15 @@ std::vector<ReaderOfFile> Readers() {
   const auto outline = [](const Source& source) { return ReadPsfOutline(source).status(); };
   const auto fibermap = [](const Source& source) { return ReadTableHdu(source, "FIBERMAP").status(); };
   const auto image = [](const Source& source) { return ReadImageHdu(source, "IMAGE").status(); };
-  return {{"frame in Rice coding", ReadBytes(folder / "rice.fits"), preproc},
+  std::vector<ReaderOfFile> readers = {{"frame in Rice coding", ReadBytes(folder / "rice.fits"), preproc},
           {"frame in gzip", ReadBytes(folder / "plain.fits.gz"), preproc},
           {"coded rows", ReadBytes(folder / "rice.fits"), coded},
           {"PSF", ReadBytes(folder / "psf.fits"), psf},
           {"outline of a PSF", ReadBytes(folder / "psf.fits"), outline},
           {"fibermap", ReadBytes(folder / "plain.fits.gz"), fibermap},
           {"image", ReadBytes(folder / "rice.fits"), image}};
+  for (NamedFile& file : PsfFiles()) readers.push_back({file.type, std::move(file.bytes), psf});
+  return readers;
 }
 
 // Opens and reads the file with this account.
@@ -98,11 +101,15 @@ TEST(MemoryOfReaders, IsWhatTheHeadersOfAFrameAndAPsfAnnounce) {
     ASSERT_TRUE(ReadPreprocCoded(source).ok());
     EXPECT_LE(account->taken() - before, announced);
   }
-  const auto account = std::make_shared<CountingAccount>();
-  const Source source = *Source::FromBytes("a.fits", readers[3].bytes, {.memory = account});
-  const int64_t announced = PsfBytes(*ReadPsfOutline(source)), before = account->taken();
-  ASSERT_TRUE(ReadPsf(source).ok());
-  EXPECT_LE(account->taken() - before, announced);
+  std::vector<std::string> psfs = {readers[3].bytes};
+  for (NamedFile& file : PsfFiles()) psfs.push_back(std::move(file.bytes));
+  for (const std::string& bytes : psfs) {
+    const auto account = std::make_shared<CountingAccount>();
+    const Source source = *Source::FromBytes("a.fits", bytes, {.memory = account});
+    const int64_t announced = PsfBytes(*ReadPsfOutline(source)), before = account->taken();
+    ASSERT_TRUE(ReadPsf(source).ok());
+    EXPECT_LE(account->taken() - before, announced);
+  }
 }
 
 TEST(MemoryOfReaders, CountsTheCardsOfAHeaderBeforeTheyAreCopied) {

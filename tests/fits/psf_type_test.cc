@@ -13,8 +13,6 @@
 namespace spexd::testing {
 namespace {
 
-using ::testing::EndsWith;
-
 // The status of the reader for a file that `add` fills.
 absl::Status StatusOf(const std::function<void(FitsBuilder&)>& add) {
   FitsBuilder fits(0);
@@ -65,39 +63,6 @@ void AddParameters(FitsBuilder& fits, const std::string& type, const std::string
   }
 }
 
-TEST(PsfType, OfTwoCoresIsNamedWithWhatToDo) {
-  EXPECT_EQ(RefusalOf(absl::StatusCode::kUnimplemented,
-                      [](FitsBuilder& fits) {
-                        AddParameters(fits, "GAUSS-HERMITE2", "2",
-                                      {"X", "Y", "GHSIGX", "GHSIGY", "GHSIGX2", "GHSIGY2", "GHNSIG", "GH-0-0",
-                                       "GH2-0-0"});
-                      }),
-            "psf.fits: PSFTYPE GAUSS-HERMITE2, PSFVER 2 is not supported, because its spots have two "
-            "Gauss-Hermite cores. spexd reads GAUSS-HERMITE, PSFVER 2 and 3. Fit a GAUSS-HERMITE PSF to an "
-            "arc exposure with desi_compute_psf (specex), or extract with specter, which reads "
-            "GAUSS-HERMITE2");
-}
-
-TEST(PsfType, OfSampledSpotsIsNamedWithWhatToDo) {
-  const struct {
-    const char *type, *because;
-    std::vector<std::string> images;
-  } cases[] = {
-      {"SPOTGRID", "its spots are images on a grid", {"SPOTS", "FIBERPOS", "SPOTPOS", "SPOTWAVE"}},
-      {"MONOSPOT", "its spot is an image", {"SPOT"}},
-      {"PCA-PIX", "its spots are sums of images", {"LOGLAM", "NEXP", "XYSCALE", "PSFIMAGE"}},
-  };
-  for (const auto& c : cases) {
-    const std::string text = RefusalOf(absl::StatusCode::kUnimplemented, [&c](FitsBuilder& fits) {
-      AddTraces(fits, c.type);
-      AddImages(fits, c.images);
-    });
-    EXPECT_THAT(text, AllOf(StartsWith(std::string("psf.fits: PSFTYPE ") + c.type + " is not supported"),
-                            HasSubstr(c.because), HasSubstr("desi_compute_psf (specex)"),
-                            EndsWith(std::string("extract with specter, which reads ") + c.type)));
-  }
-}
-
 TEST(PsfType, OfTracesAloneIsNamedWithWhatToDo) {
   EXPECT_THAT(
       RefusalOf(absl::StatusCode::kUnimplemented, [](FitsBuilder& fits) { AddTraces(fits, "bootcalib"); }),
@@ -111,8 +76,8 @@ TEST(PsfType, ThatNobodyKnowsIsNamedWithWhatIsRead) {
                           AddParameters(fits, "MONTE-CARLO", "", {"X", "Y"});
                         }),
               AllOf(HasSubstr("psf.fits: PSFTYPE MONTE-CARLO is not supported. spexd reads GAUSS-HERMITE, "
-                              "PSFVER 2 and 3."),
-                    Not(HasSubstr("specter"))));
+                              "GAUSS-HERMITE2, SPOTGRID, MONOSPOT, PCA-PIX, SAMPLED-SPOTS."),
+                    HasSubstr("spexd.psf_from_spots")));
 }
 
 TEST(PsfVersion, ThatIsOlderIsNamedWithWhatToDo) {
@@ -124,7 +89,7 @@ TEST(PsfVersion, ThatIsOlderIsNamedWithWhatToDo) {
                   }),
         std::string("psf.fits: PSFTYPE GAUSS-HERMITE, PSFVER ") + version +
             " is not supported. spexd reads PSFVER 2 and 3. Fit the PSF again with desi_compute_psf "
-            "(specex), which writes PSFVER 3");
+            "(specex), which writes GAUSS-HERMITE, PSFVER 3");
   }
 }
 

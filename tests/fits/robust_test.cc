@@ -6,6 +6,7 @@
 
 #include "core/fits/readers.h"
 #include "core/fits/writers.h"
+#include "tests/fits/psf/psf_samples.h"
 #include "tests/fits/samples.h"
 #include "tests/support/temp_folder.h"
 
@@ -50,6 +51,7 @@ std::vector<std::string> ValidFiles() {
   EXPECT_TRUE(WriteTruth(SampleTruth(), (folder / "f.fits")).ok());
   std::vector<std::string> files;
   for (const std::string& name : folder.Entries()) files.push_back(ReadBytes(folder / name));
+  for (NamedFile& file : PsfFiles()) files.push_back(std::move(file.bytes));
   return files;
 }
 

@@ -1,4 +1,5 @@
-"""The examples run: the notebook from its first cell to its last, and the components of the sky's residuals."""
+"""The examples run: the notebook from its first cell to its last, the components of the sky's residuals, and the PSF of
+an instrument of one's own."""
 
 import importlib.util
 import pathlib
@@ -26,12 +27,16 @@ def test_the_example_notebook_runs(frames, server, tmp_path, monkeypatch):
     assert "1 of 1 bundles" in outputs[12][0]["text"]
 
 
-@pytest.fixture
-def in_situ():
-    spec = importlib.util.spec_from_file_location("in_situ", EXAMPLES / "in_situ.py")
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def in_situ():
+    return load("in_situ")
 
 
 def test_components_of_successive_frames_are_drawn(in_situ, tmp_path, monkeypatch, capsys):
@@ -65,3 +70,26 @@ def test_residuals_of_a_frame_have_the_errors_that_they_are_said_to_have(in_situ
     snapshots = in_situ.snapshots_of(frame, np)
     assert len(snapshots) == len(frame.sky().sky_fibres)
     assert 0.9 < np.std(snapshots[:, 8:-8]) < 1.1
+
+
+@pytest.fixture
+def own_instrument(monkeypatch):
+    """Its rays are few."""
+    module = load("own_instrument")
+    monkeypatch.setattr(module, "RAYS", 5000)
+    return module
+
+
+def test_an_own_instrument_has_a_psf_and_a_picture(own_instrument, tmp_path, capsys):
+    image = pytest.importorskip("matplotlib.image")
+    own_instrument.main([str(tmp_path / "own.fits"), "--picture", str(tmp_path / "own.png")])
+    assert capsys.readouterr().out == f"<spexd.Psf {tmp_path / 'own.fits'}: 40 fibres, CCD 512 x 400>\n"
+    assert len(np.unique(image.imread(tmp_path / "own.png").reshape(-1, 4), axis=0)) > 100
+
+
+def test_frames_drawn_through_an_own_psf_have_their_true_spectra(own_instrument, engine, tmp_path):
+    psf, image, frame, truth = (tmp_path / name for name in ("own.fits", "preproc-r0.fits", "frame.fits", "truth-r0.fits"))
+    own_instrument.main([str(psf)])
+    run_spex("simulate", "--psf", psf, "--out-dir", tmp_path)
+    engine.extract(image, psf=psf, wavelength=(15430, 15780, 1), bundle_size=10).to_fits(frame)
+    run_spex("compare", frame, "--truth", truth, "--truth-sigma-range", "0.95,1.05")

@@ -16,6 +16,8 @@ namespace {
 constexpr double kPositionMargin = 0.01;
 constexpr int kMaxExponent = 32;  // of a power of a polynomial
 
+bool IsConstant(const ImagePowers& powers) { return powers.x == 0 && powers.y == 0; }
+
 absl::Status CheckAxis(const char* name, const StampAxis& axis) {
   if (axis.size >= 1 && axis.size <= kMaxStampSide && axis.lead >= 0 && axis.lead < 1)
     return absl::OkStatus();
@@ -142,11 +144,12 @@ absl::Status SampledSpots::Check(int fibre_count) const {
   for (int64_t image = 0; image < layout.images; ++image) {
     double sum = 0;
     for (const float value : stamps.Row(image * per_image)) sum += value;
-    // An image of a polynomial may be anything, if only their sum is not.
-    if (std::isfinite(sum) && (sum > 0 || layout.powers > 0)) continue;
+    // The other images of a polynomial are changes of the constant one.
+    const bool is_change = layout.powers > 0 && !IsConstant(powers[image % layout.powers]);
+    if (std::isfinite(sum) && (sum > 0 || is_change)) continue;
     return absl::InvalidArgumentError(absl::StrFormat(
-        "PSF: image %d of %d (SPOTS, in the order of the file) adds up to %g, must be positive and finite",
-        image, layout.images, sum));
+        "PSF: the samples of image %d of %d, in the file's order from 0, add up to %g, must be %s", image,
+        layout.images, sum, is_change ? "finite" : "positive and finite"));
   }
   return absl::OkStatus();
 }
@@ -238,9 +241,7 @@ double MeanSigmaY(const SampledSpots& spots) {
   const int64_t per_image = int64_t{layout.stored_phases()} * layout.stored_phases();
   double sum = 0, first = 0, second = 0;
   for (int64_t image = 0; image < layout.images; ++image) {
-    if (layout.powers > 0 &&
-        (spots.powers[image % layout.powers].x | spots.powers[image % layout.powers].y) != 0)
-      continue;
+    if (layout.powers > 0 && !IsConstant(spots.powers[image % layout.powers])) continue;
     const absl::Span<const float> stamp = spots.stamps.Row(image * per_image);
     for (int row = 0; row < ny; ++row) {
       for (int column = 0; column < nx; ++column) {

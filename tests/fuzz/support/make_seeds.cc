@@ -12,6 +12,7 @@
 #include "proto/trace_report.h"
 #include "server/detached/store/event_log_format.h"
 #include "server/detached/store/job_record.h"
+#include "tests/fits/psf/psf_samples.h"
 #include "tests/fits/samples.h"
 #include "tests/fuzz/support/event_log_id.h"
 #include "tests/fuzz/support/submission.h"
@@ -31,6 +32,8 @@ bool WritePsfs(const std::string& folder) {
   spots.tail_amplitude = spots.tail_core = spots.tail_index = spots.tail_scale_x = spots.tail_scale_y =
       spots.core().sigma_x;
   WriteBytes(folder + "/version-2.fits.gz", testing::ManyTermsPsf(3, 2));
+  for (const testing::NamedFile& file : testing::PsfFiles())
+    WriteBytes(folder + "/" + file.type + ".fits", file.bytes);
   return WritePsf(testing::SamplePsf(), folder + "/version-3.fits").ok() &&
          WritePsf(tail, folder + "/tail.fits").ok() &&
          WritePsf(testing::SamplePsf(), folder + "/version-3.fits.gz").ok();

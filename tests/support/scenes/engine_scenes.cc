@@ -91,8 +91,8 @@ std::vector<EngineScene> MakeDenseScenes() {
 
 // Of the models that are not one Gauss-Hermite core.
 std::vector<EngineScene> MakeSpotScenes() {
-  // Couplings of sampled spots die away more slowly, so that more of a fibre's precision is cut (kBandCut).
-  // With a cut of 1e-13 the pull is below 1e-10.
+  // What kBandCut leaves out of a fibre's precision shows in single bins of sampled spots. Without it, at a cut
+  // of 1e-13, their pulls are below 1e-10.
   constexpr ResultLimits kSampled = {.pull = 2e-8, .sqrt_ivar = 2e-10, .resolution = 1e-10};
   std::vector<EngineScene> scenes;
   for (const auto& [spots, name] :

@@ -70,7 +70,7 @@ class NotFoundError(SpexdError, LookupError):
 
 
 class AlreadyExistsError(SpexdError):
-    """Another job has this request id."""
+    """Another job has this request id, or a file is there already."""
 
     code = StatusCode.ALREADY_EXISTS
 

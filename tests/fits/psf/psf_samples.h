@@ -1,0 +1,23 @@
+// Small PSF files of every type but GAUSS-HERMITE: 3 fibres on 30 x 40 pixels.
+#ifndef SPEXD_TESTS_FITS_PSF_PSF_SAMPLES_H_
+#define SPEXD_TESTS_FITS_PSF_PSF_SAMPLES_H_
+
+#include <string>
+#include <vector>
+
+namespace spexd::testing {
+
+struct NamedFile {
+  std::string type;  // PSFTYPE
+  std::string bytes;
+};
+
+// GAUSS-HERMITE2, SPOTGRID, MONOSPOT, PCA-PIX, SAMPLED-SPOTS.
+std::vector<NamedFile> PsfFiles();
+
+// One of them.
+std::string PsfFile(const std::string& type);
+
+}  // namespace spexd::testing
+
+#endif  // SPEXD_TESTS_FITS_PSF_PSF_SAMPLES_H_
