@@ -36,7 +36,7 @@ const std::pair<const char*, SceneOptions> kModels[] = {
     {"one image", {.fibres = 3, .rows = 80, .spots = SceneSpots::kOneImage}},
     {"polynomials", {.fibres = 3, .rows = 80, .spots = SceneSpots::kPolynomials}}};
 
-// Of all fibres on a grid that begins before the PSF's wavelengths and ends after them.
+// Compares spots of all fibres on a grid that begins before the PSF's wavelengths and ends after them.
 constexpr double kBeyond = 8;
 void ExpectSpotsEqualReference(const Psf& psf) {
   const WavelengthGrid grid = {psf.wave_min - kBeyond, 0.7, 91};

@@ -89,10 +89,10 @@ std::vector<EngineScene> MakeDenseScenes() {
   };
 }
 
-// Of the models that are not one Gauss-Hermite core.
+// Scenes of all spot models but a single Gauss-Hermite core.
 std::vector<EngineScene> MakeSpotScenes() {
-  // What kBandCut leaves out of a fibre's precision shows in single bins of sampled spots. Without it, at a cut
-  // of 1e-13, their pulls are below 1e-10.
+  // What kBandCut leaves out of a fibre's precision shows in single bins of sampled spots. Without it, at a
+  // cut of 1e-13, their pulls are below 1e-10.
   constexpr ResultLimits kSampled = {.pull = 2e-8, .sqrt_ivar = 2e-10, .resolution = 1e-10};
   std::vector<EngineScene> scenes;
   for (const auto& [spots, name] :

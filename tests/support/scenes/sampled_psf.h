@@ -19,12 +19,12 @@ struct SampledImages {
   int rows() const { return static_cast<int>(samples.shape(1)); }
 };
 
-// Of kGridSide positions on the slit x kGridSide wavelengths.
+// Images at kGridSide positions on the slit x kGridSide wavelengths.
 inline constexpr int kGridSide = 3;
 SampledImages GridImages();
-// A single one, whose first pixel begins where a CCD pixel does if its centre is at one's middle.
+// A single image. Where its centre is in the middle of a CCD pixel, its edges are pixels' edges.
 SampledImages OneImage();
-// Of two groups x the powers 1, x, y, xy; not oversampled. Those of 1 are spots, the others what changes.
+// Images of two groups x the powers 1, x, y, xy; not oversampled. Those of 1 are spots, the others changes.
 SampledImages PolynomialImages();
 
 // Spots of these images for the PSF's fibres, wavelengths and CCD; neighbouring fibres differ in all that a
