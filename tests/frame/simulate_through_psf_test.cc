@@ -301,7 +301,7 @@ TEST(SimulateThroughPsf, NamesWhatCannotBeSimulated) {
                 psf = At(15000, 15700);
                 options.field = Field();
               }),
-              HasSubstr("emitters have lines from 3745.73 to 13737 Angstrom, none from 14988"));
+              HasSubstr("emitters have lines from 3747.34 to 13734.6 Angstrom, none from 14988 to 15712"));
   EXPECT_THAT(refusal([](Psf&, auto& options) {
                 options.lamps = {{4358.35, 100}, {5462.27, 100}};
               }),
