@@ -22,7 +22,7 @@
 namespace spexd {
 namespace {
 
-SimulatorOptions Small() {
+SimulatorOptions TenFibres() {
   SimulatorOptions options;
   options.fibres = 10;
   options.rows = 300;
@@ -30,7 +30,7 @@ SimulatorOptions Small() {
 }
 
 // The PSF that the simulator makes.
-Psf Made() { return *SimulatePsf(Small()); }
+Psf Made() { return *SimulatePsf(TenFibres()); }
 
 std::vector<LegendreTable*> AllTables(Psf* psf) {
   std::vector<LegendreTable*> tables = GaussHermite(*psf).Tables();
@@ -105,27 +105,27 @@ SimulatorOptions Through(Psf psf) {
   return options;
 }
 
-Simulation Make(const SimulatorOptions& options) {
+Simulation Simulated(const SimulatorOptions& options) {
   auto simulation = Simulate(options);
   EXPECT_TRUE(simulation.ok()) << simulation.status();
   return *std::move(simulation);
 }
 
-struct Case {
+struct PsfCase {
   const char* name;
   Psf (*psf)();
 };
-constexpr Case kCases[] = {{"made", Made},
-                           {"infrared", [] { return At(15000, 15700); }},
-                           {"high resolution", [] { return At(5000, 5010); }},
-                           {"descending", Descending},
-                           {"sampled", Sampled}};
+constexpr PsfCase kPsfCases[] = {{"made", Made},
+                                 {"infrared", [] { return At(15000, 15700); }},
+                                 {"high resolution", [] { return At(5000, 5010); }},
+                                 {"descending", Descending},
+                                 {"sampled", Sampled}};
 
 TEST(SimulateThroughPsf, MakesTheFrameOfAMadePsfIfItIsGiven) {
-  const Simulation made = Make(Small());
+  const Simulation made = Simulated(TenFibres());
   SimulatorOptions options;
   options.psf = std::make_shared<const Psf>(made.psf);
-  const Simulation given = Make(options);
+  const Simulation given = Simulated(options);
   EXPECT_EQ(given.preproc.pixels, made.preproc.pixels);
   EXPECT_EQ(given.preproc.ivar, made.preproc.ivar);
   EXPECT_EQ(given.preproc.mask, made.preproc.mask);
@@ -136,11 +136,11 @@ TEST(SimulateThroughPsf, MakesTheFrameOfAMadePsfIfItIsGiven) {
 }
 
 TEST(SimulateThroughPsf, PutsEachSpotOfTheTruthOnTheImage) {
-  for (const Case& c : kCases) {
+  for (const PsfCase& c : kPsfCases) {
     SCOPED_TRACE(c.name);
     SimulatorOptions options = Through(c.psf());
     options.noise = false;
-    const Simulation simulation = Make(options);
+    const Simulation simulation = Simulated(options);
     const Psf& psf = simulation.psf;
     const Truth& truth = simulation.truth;
     const double step = truth.wave[1] - truth.wave[0];
@@ -165,7 +165,7 @@ TEST(SimulateThroughPsf, PutsEachSpotOfTheTruthOnTheImage) {
 }
 
 TEST(SimulateThroughPsf, PutsAllLightOnTheRowsBetweenTheEnds) {
-  for (const Case& c : kCases) {
+  for (const PsfCase& c : kPsfCases) {
     SCOPED_TRACE(c.name);
     const Psf psf = c.psf();
     Truth truth;
@@ -184,9 +184,9 @@ TEST(SimulateThroughPsf, PutsAllLightOnTheRowsBetweenTheEnds) {
 // Pulls of an extraction with the same PSF, in bins of one and a half CCD rows.
 TEST(SimulateThroughPsf, IsExtractedAsTheTruthSeenThroughTheResolution) {
   const auto engine = MakeCpuEngine({.threads = 2});
-  for (const Case& c : kCases) {
+  for (const PsfCase& c : kPsfCases) {
     SCOPED_TRACE(c.name);
-    const Simulation simulation = Make(Through(c.psf()));
+    const Simulation simulation = Simulated(Through(c.psf()));
     const testing::Scene scene = {std::make_shared<Psf>(simulation.psf), std::make_shared<Image>()};
     scene.image->pixels = simulation.preproc.pixels;
     scene.image->ivar = simulation.preproc.ivar;
@@ -212,10 +212,10 @@ TEST(SimulateThroughPsf, IsExtractedAsTheTruthSeenThroughTheResolution) {
 }
 
 TEST(SimulateThroughPsf, LeavesLostFibresDark) {
-  for (const Case& c : kCases) {
+  for (const PsfCase& c : kPsfCases) {
     SCOPED_TRACE(c.name);
     Psf psf = c.psf();
-    Truth truth = Make(Through(psf)).truth;
+    Truth truth = Simulated(Through(psf)).truth;
     Psf lost = psf;
     std::visit([](auto& model) { model.EmptyFibre(3); }, lost.spots);
     const auto image = RenderTruth(lost, truth, 1);
@@ -223,7 +223,7 @@ TEST(SimulateThroughPsf, LeavesLostFibresDark) {
     const auto expected = RenderTruth(psf, truth, 1);
     ASSERT_TRUE(image.ok() && expected.ok());
     EXPECT_EQ(*image, *expected);
-    EXPECT_EQ(Make(Through(lost)).truth.wave, truth.wave);
+    EXPECT_EQ(Simulated(Through(lost)).truth.wave, truth.wave);
   }
 }
 
@@ -252,19 +252,19 @@ TEST(SimulateThroughPsf, GivesFramesTheFibresAndTheCameraOfThePsf) {
   Psf psf = Made();
   psf.fibre_min = 2500;
   psf.camera = "Z5";
-  const Simulation z = Make(Through(psf));
+  const Simulation z = Simulated(Through(psf));
   EXPECT_EQ(z.preproc.fibermap[9].fibre, 2509);
   EXPECT_THAT(z.preproc.extra_cards, Contains(StartsWith("CAMERA  = 'Z5      '")));
   EXPECT_EQ(*CompleteOptions(Through(psf))->camera, 'z');
   psf.camera = "O'Hara";
-  EXPECT_THAT(Make(Through(psf)).preproc.extra_cards, Contains(StartsWith("CAMERA  = 'O''Hara ")));
+  EXPECT_THAT(Simulated(Through(psf)).preproc.extra_cards, Contains(StartsWith("CAMERA  = 'O''Hara ")));
   EXPECT_EQ(*CompleteOptions(Through(psf))->camera, 'r');
   SimulatorOptions options = Through(psf);
   options.camera = 'b';
   EXPECT_EQ(*CompleteOptions(options)->camera, 'b');
   psf.camera = "";
   options.psf = std::make_shared<const Psf>(psf);
-  EXPECT_THAT(Make(options).preproc.extra_cards, Contains(StartsWith("CAMERA  = 'b0      '")));
+  EXPECT_THAT(Simulated(options).preproc.extra_cards, Contains(StartsWith("CAMERA  = 'b0      '")));
 }
 
 TEST(SimulateThroughPsf, NamesWhatCannotBeSimulated) {
