@@ -436,6 +436,40 @@ TEST(Spex, GivesUpInTheMiddleOfABundleAtTheTimeout) {
   EXPECT_FALSE(std::filesystem::exists(folder / "frame.fits"));
 }
 
+TEST_F(SpexOnAFrame, SimulatesTheSameFrameThroughItsPsf) {
+  const TempFolder folder;
+  const std::vector<std::string> arguments = {"simulate", "--psf",     input_->psf(), "--seed",
+                                              "4",        "--out-dir", folder.path()};
+  const RunResult run = Spex(arguments);
+  EXPECT_THAT(run, ExitsWith(0, HasSubstr("Simulated 30 fibres on 160 x ")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "psf-r0.fits")) << "the user has it";
+  EXPECT_TRUE(std::filesystem::exists(folder / "truth-r0.fits"));
+  const auto image = ReadPreprocImage(Source::FromFile(folder / "preproc-r0.fits").value());
+  const auto expected = ReadPreprocImage(Source::FromFile(input_->image()).value());
+  ASSERT_TRUE(image.ok() && expected.ok()) << image.status() << expected.status();
+  EXPECT_EQ(image->pixels, expected->pixels);
+  EXPECT_EQ(image->ivar, expected->ivar);
+
+  WritePsfOfCamera(input_->psf(), "B3", folder / "psf.fits");
+  EXPECT_THAT(Spex({"simulate", "--psf", folder / "psf.fits", "--out-dir", folder.path()}), ExitsWith(0));
+  EXPECT_TRUE(std::filesystem::exists(folder / "preproc-b0.fits"));
+  EXPECT_THAT(Spex({"-i", folder / "preproc-b0.fits", "-p", folder / "psf.fits", "-o", folder / "frame.fits",
+                    "-s", "0", "-n", "2"}),
+              ExitsWith(0));
+  EXPECT_THAT(Spex({"simulate", "--psf", folder / "psf.fits", "--camera", "r", "--out-dir", folder.path()}),
+              ExitsWith(2, HasSubstr("camera is 'r', but CAMERA of the PSF is 'B3'")));
+}
+
+TEST_F(SpexOnAFrame, RefusesASizeOfAnInstrumentThatAPsfHas) {
+  const TempFolder folder;
+  for (const std::string option : {"--fibres", "--rows", "--columns"}) {
+    EXPECT_THAT(Spex({"simulate", "--psf", input_->psf(), option, "100", "--out-dir", folder.path()}),
+                ExitsWith(2, AllOf(HasSubstr("--psf"), HasSubstr("excludes"), HasSubstr(option))));
+  }
+  EXPECT_THAT(Spex({"simulate", "--psf", folder / "none.fits", "--out-dir", folder.path()}),
+              ExitsWith(2, HasSubstr("none.fits")));
+}
+
 TEST_F(SpexOnAFrame, FindsAFrameEqualToItself) {
   const RunResult same =
       Spex({"compare", Reference(), Reference(), "--max-pull", "0", "--max-ivar", "0", "--max-resolution",

@@ -21,7 +21,7 @@ TEST(Profile, IsTheIntegralOfTheSpotFormula) {
   for (const double sigma : {0.8, 1.1, 2.5}) {
     for (const double centre : {-0.5, -0.13, 0.0, 0.4}) {
       std::vector<double> integrals((kDegree + 1) * kPixels);
-      PixelIntegrals(kDegree, kHalf, centre, sigma, integrals.data(), kPixels);
+      PixelIntegrals(kDegree, CentredAxis(kHalf), centre, sigma, integrals.data(), kPixels);
       for (int k = 0; k < kPixels; ++k) {
         double expected = 0;
         for (int a = 0; a <= kDegree; ++a) expected += coeff[a] * integrals[a * kPixels + k];
