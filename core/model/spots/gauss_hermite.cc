@@ -1,7 +1,6 @@
 #include "core/model/spots/gauss_hermite.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -69,9 +68,10 @@ absl::Status CheckDegrees(const GaussHermiteSpots& spots, int index) {
   return absl::OkStatus();
 }
 
-// Adds a core to the pixels. Returns whether it has positive widths.
+// Adds a core to the pixels, of which those beyond the cutoff get nothing (null: there is none). Returns
+// whether it has positive widths.
 bool AddCore(const GaussHermiteCore& core, const Stamp& stamp, int fibre, double wave, double dx, double dy,
-             std::optional<double> cutoff, absl::Span<double> values) {
+             const double* cutoff, absl::Span<double> values) {
   const int nx = stamp.x.size, ny = stamp.y.size, half_x = stamp.x.middle, half_y = stamp.y.middle;
   const double sigma_x = Evaluate(core.sigma_x, fibre, wave), sigma_y = Evaluate(core.sigma_y, fibre, wave);
   if (!(sigma_x > 0) || !(sigma_y > 0)) return false;
@@ -176,8 +176,9 @@ void GaussHermiteSpots::Evaluate(int fibre, double wave, const SpotPosition& x, 
   std::ranges::fill(values, 0.0);
   const auto at = [&](const LegendreTable& table) { return spexd::Evaluate(table, fibre, wave); };
   for (size_t k = 0; k < cores.size(); ++k) {
-    const std::optional<double> end = k == 0 && !cutoff.empty() ? std::optional(at(cutoff)) : std::nullopt;
-    if (!AddCore(cores[k], stamp, fibre, wave, x.offset, y.offset, end, values)) {
+    const bool ends = k == 0 && !cutoff.empty();
+    const double end = ends ? at(cutoff) : 0;
+    if (!AddCore(cores[k], stamp, fibre, wave, x.offset, y.offset, ends ? &end : nullptr, values)) {
       std::ranges::fill(values, 0.0);
       return;
     }

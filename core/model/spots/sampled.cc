@@ -116,6 +116,12 @@ absl::Status SampledSpots::CheckOutline(int fibre_count) const {
     return absl::InvalidArgumentError(absl::StrFormat(
         "PSF: a CCD pixel has %d samples along an axis, must be 1 to %d", layout.phases, kMaxPhases));
   }
+  const bool leads = layout.stamp.x.lead != 0 || layout.stamp.y.lead != 0;
+  if (layout.shift == SubpixelShift::kSinc && layout.phases > 1 && leads) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "PSF: images of %d samples a CCD pixel that a sinc shifts must begin at a pixel's edge",
+        layout.phases));
+  }
   if (layout.images < 1 || layout.images > kMaxSampledImages || layout.powers < 0 ||
       layout.powers > kMaxImagePowers) {
     return absl::InvalidArgumentError(
