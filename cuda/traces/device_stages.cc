@@ -15,7 +15,7 @@
 #include "core/traces/shifts/small_cholesky.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/memory/copies.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 namespace {
