@@ -99,6 +99,7 @@ struct SpotWork {
       const bool of_term = term >= 0 && term < model.shape.terms;
       double* to = of_term ? amplitudes + model.degrees[2 * term] * kDegrees + model.degrees[2 * term + 1]
                            : own + (term < 0 ? WidthAt(s) : BehindTermsAt(term - model.shape.terms));
+#pragma unroll 1
       for (int i = 0; i < kBins; i += kAtOnce) {
         double t[kAtOnce], value[kAtOnce];
 #pragma unroll
