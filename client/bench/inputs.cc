@@ -8,10 +8,11 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/fits/readers.h"
+#include "core/model/psf_traces/move_psf.h"
 #include "core/plan/grid_plan.h"
 #include "core/simulate/instrument.h"
 #include "core/simulate/sky_and_targets.h"
-#include "core/model/psf_traces/move_psf.h"
+#include "core/simulate/truth_grid.h"
 
 namespace spexd::bench {
 namespace {
@@ -80,8 +81,9 @@ absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const Wav
   inputs.psf = std::make_shared<const Psf>(std::move(simulation.psf));
   inputs.image = std::make_shared<const Image>(std::move(image));
   SPEXD_ASSIGN_OR_RETURN(const SimulatorOptions complete, CompleteOptions(options));
+  SPEXD_ASSIGN_OR_RETURN(const WavelengthGrid grid_of_truth, MakeTruthGrid(*inputs.psf));
   inputs.sky = std::make_shared<const ReferenceSpectrum>(
-      ReferenceSpectrum{simulation.truth.wave, MakeSky(simulation.truth.wave, complete.seed)});
+      ReferenceSpectrum{simulation.truth.wave, MakeSky(grid_of_truth, complete.seed)});
   inputs.truth = std::move(simulation.truth);
   inputs.grid = grid;
   SPEXD_RETURN_IF_ERROR(CheckInputs(inputs));

@@ -58,9 +58,9 @@ SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid) {
     const int fibre = static_cast<int>(int64_t{psf.fibres - 1} * f / (kFibres - 1));
     for (int w = 0; w < kWaves; ++w) {
       const double wave = grid.first + span * w / kWaves;
-      const double step =
-          std::abs(Evaluate(psf.traces.y, fibre, wave + span / kWaves) - Evaluate(psf.traces.y, fibre, wave)) * grid.step *
-          kWaves / span;
+      const double step = std::abs(Evaluate(psf.traces.y, fibre, wave + span / kWaves) -
+                                   Evaluate(psf.traces.y, fibre, wave)) *
+                          grid.step * kWaves / span;
       rows += step;
       least = std::min(least, step);
     }

@@ -23,7 +23,7 @@
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/hdu/table.h"
 #include "core/fits/images/image_hdu.h"
-#include "core/fits/psf_type.h"
+#include "core/fits/psf/psf_type.h"
 #include "core/fits/readers.h"
 #include "core/fits/traces/trace_table.h"
 #include "core/model/fits_header.h"
@@ -211,20 +211,20 @@ absl::Status WriteMovedPsf(const Source& psf_file, const TraceReport& report, co
                            const std::stop_token& stop, const std::string& image_name) {
   SPEXD_ASSIGN_OR_RETURN(const Psf psf, ReadPsf(psf_file, stop));
   if (report.wave_min != psf.traces.x.wave_min || report.wave_max != psf.traces.x.wave_max) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: its traces are series from %.9g to %.9g Angstrom, the trace shifts from %.9g to "
-                        "%.9g: give the PSF that "
-                        "they were measured against",
-                        psf_file.name(), psf.traces.x.wave_min, psf.traces.x.wave_max, report.wave_min, report.wave_max));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s: its traces are series from %.9g to %.9g Angstrom, the trace shifts from %.9g to "
+        "%.9g: give the PSF that "
+        "they were measured against",
+        psf_file.name(), psf.traces.x.wave_min, psf.traces.x.wave_max, report.wave_min, report.wave_max));
   }
   const Psf moved = MovePsf(psf, report.shifts);
   const bool moves_x = report.moved && !report.shifts.x.series.empty();
   const bool moves_y = report.moved && !report.shifts.y.series.empty();
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(psf_file));
-  SPEXD_ASSIGN_OR_RETURN(const int version, CheckPsfType(file));
-  SPEXD_ASSIGN_OR_RETURN(const Hdu* parameters, ParameterHdu(file, version));
-  const Hdu* const x = version == 3 ? file.Find({"XTRACE"}) : nullptr;
-  const Hdu* const y = version == 3 ? file.Find({"YTRACE"}) : nullptr;
+  SPEXD_ASSIGN_OR_RETURN(const PsfFileType type, FindPsfType(file));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* parameters, ParameterHdu(file, type.version));
+  const Hdu* const x = type.version == 3 ? file.Find({"XTRACE"}) : nullptr;
+  const Hdu* const y = type.version == 3 ? file.Find({"YTRACE"}) : nullptr;
   std::vector<CopiedHdu> hdus;
   for (const Hdu& hdu : file.hdus()) {
     SPEXD_RETURN_IF_ERROR(CheckStop(stop));
@@ -232,9 +232,9 @@ absl::Status WriteMovedPsf(const Source& psf_file, const TraceReport& report, co
     const bool primary = hdus.size() == 1;
     if (moves_x && &hdu == x) SPEXD_RETURN_IF_ERROR(ReplaceImage(hdu, primary, moved.traces.x, &copy));
     if (moves_y && &hdu == y) SPEXD_RETURN_IF_ERROR(ReplaceImage(hdu, primary, moved.traces.y, &copy));
-    if (version == 2 && &hdu == parameters && (moves_x || moves_y)) {
-      SPEXD_RETURN_IF_ERROR(
-          ReplaceRows(hdu, psf, moves_x ? &moved.traces.x : nullptr, moves_y ? &moved.traces.y : nullptr, &copy));
+    if (type.version == 2 && &hdu == parameters && (moves_x || moves_y)) {
+      SPEXD_RETURN_IF_ERROR(ReplaceRows(hdu, psf, moves_x ? &moved.traces.x : nullptr,
+                                        moves_y ? &moved.traces.y : nullptr, &copy));
     }
   }
   SPEXD_ASSIGN_OR_RETURN(std::vector<std::string> origin, OriginCards(psf_file.name(), report, image_name));

@@ -66,30 +66,31 @@ struct Row {
   double constant = 0;
 };
 
-std::vector<Row> TableRows(const Psf& psf) {
-  std::vector<Row> rows{{"GHSIGX", &GaussHermite(psf).core().sigma_x}, {"GHSIGY", &GaussHermite(psf).core().sigma_y}};
-  for (int x = 0; x <= GaussHermite(psf).core().max_degree_x; ++x) {
-    for (int y = 0; y <= GaussHermite(psf).core().max_degree_y; ++y) {
-      const auto term = std::find_if(GaussHermite(psf).core().terms.begin(), GaussHermite(psf).core().terms.end(), [x, y](const GaussHermiteTerm& t) {
-        return t.degree_x == x && t.degree_y == y;
-      });
+std::vector<Row> TableRows(const GaussHermiteSpots& spots) {
+  const GaussHermiteCore& core = spots.core();
+  std::vector<Row> rows{{"GHSIGX", &core.sigma_x}, {"GHSIGY", &core.sigma_y}};
+  for (int x = 0; x <= core.max_degree_x; ++x) {
+    for (int y = 0; y <= core.max_degree_y; ++y) {
+      const auto term = std::ranges::find_if(
+          core.terms, [x, y](const GaussHermiteTerm& t) { return t.degree_x == x && t.degree_y == y; });
       rows.push_back(
-          {absl::StrFormat("GH-%d-%d", x, y), term == GaussHermite(psf).core().terms.end() ? nullptr : &term->amplitude});
+          {absl::StrFormat("GH-%d-%d", x, y), term == core.terms.end() ? nullptr : &term->amplitude});
     }
   }
   // Without a tail only its amplitude is 0: readers that evaluate it all the same divide by its core.
-  const Row tail[] = {{"TAILAMP", &GaussHermite(psf).tail_amplitude},
-                      {"TAILCORE", &GaussHermite(psf).tail_core, 1},
-                      {"TAILXSCA", &GaussHermite(psf).tail_scale_x, 1},
-                      {"TAILYSCA", &GaussHermite(psf).tail_scale_y, 1},
-                      {"TAILINDE", &GaussHermite(psf).tail_index, 2}};
+  const Row tail[] = {{"TAILAMP", &spots.tail_amplitude},
+                      {"TAILCORE", &spots.tail_core, 1},
+                      {"TAILXSCA", &spots.tail_scale_x, 1},
+                      {"TAILYSCA", &spots.tail_scale_y, 1},
+                      {"TAILINDE", &spots.tail_index, 2}};
   for (const Row& row : tail)
     rows.push_back({row.name, row.table->empty() ? nullptr : row.table, row.constant});
   return rows;
 }
 
 void WriteParameters(const Psf& psf, FitsBuilder& fits) {
-  const std::vector<Row> rows = TableRows(psf);
+  const GaussHermiteSpots& spots = GaussHermite(psf);
+  const std::vector<Row> rows = TableRows(spots);
   int64_t coefficients = 1;
   for (const Row& row : rows) {
     if (row.table != nullptr) coefficients = std::max(coefficients, row.table->coeff.shape(1));
@@ -101,14 +102,14 @@ void WriteParameters(const Psf& psf, FitsBuilder& fits) {
   fits.Text("PSFVER", absl::StrCat(kVersion), "");
   fits.Integer("NPIX_X", psf.columns, "columns of the CCD image");
   fits.Integer("NPIX_Y", psf.rows, "rows of the CCD image");
-  fits.Integer("HSIZEX", psf.stamp().x.middle, "half size of a spot, NX = 2 HSIZEX + 1");
-  fits.Integer("HSIZEY", psf.stamp().y.middle, "half size of a spot, NY = 2 HSIZEY + 1");
+  fits.Integer("HSIZEX", spots.stamp.x.middle, "half size of a spot, NX = 2 HSIZEX + 1");
+  fits.Integer("HSIZEY", spots.stamp.y.middle, "half size of a spot, NY = 2 HSIZEY + 1");
   fits.Integer("FIBERMIN", psf.fibre_min, "first fibre");
   fits.Integer("FIBERMAX", psf.fibre_min + psf.fibres - 1, "last fibre (included)");
   fits.Integer("NPARAMS", static_cast<int64_t>(rows.size()), "number of parameters");
   fits.Integer("LEGDEG", coefficients - 1, "degree of the Legendre series");
-  fits.Integer("GHDEGX", GaussHermite(psf).core().max_degree_x, "Hermite degree along columns");
-  fits.Integer("GHDEGY", GaussHermite(psf).core().max_degree_y, "Hermite degree along rows");
+  fits.Integer("GHDEGX", spots.core().max_degree_x, "Hermite degree along columns");
+  fits.Integer("GHDEGY", spots.core().max_degree_y, "Hermite degree along rows");
   fits.Number("WAVEMIN", psf.wave_min, "[Angstrom] of the Legendre series");
   fits.Number("WAVEMAX", psf.wave_max, "[Angstrom] of the Legendre series");
   fits.Number("PSFERR", psf.psferr, "fractional error of the PSF model");
@@ -138,6 +139,11 @@ void WriteParameters(const Psf& psf, FitsBuilder& fits) {
 
 absl::Status WritePsf(const Psf& psf, const std::string& path) {
   SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
+  const auto* const spots = std::get_if<GaussHermiteSpots>(&psf.spots);
+  if (spots == nullptr || spots->cores.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": only GAUSS-HERMITE PSFs, whose spots have one core, are written"));
+  }
   FitsBuilder fits(int64_t{4} << 20);
   WriteTrace("XTRACE", psf.traces.x, psf, fits);
   fits.Pixels(psf.traces.x.coeff.flat());

@@ -52,16 +52,16 @@ absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source, const std::sto
 // Header and image.
 absl::StatusOr<Preproc> ReadPreproc(const Source& source, const Workers& workers = {});
 
-// GAUSS-HERMITE versions 2 and 3. Other models: as CheckPsfType (core/fits/psf_type.h). The result passed
+// A PSF of one of the types that core/fits/psf/psf_type.cc lists; others: as FindPsfType. The result passed
 // CheckPsf.
 absl::StatusOr<Psf> ReadPsf(const Source& source, const std::stop_token& stop = {});
 
-inline constexpr int64_t kMaxOutlineTermsBytes = int64_t{64} << 20;
+inline constexpr int64_t kMaxOutlineTableBytes = int64_t{64} << 20;
 
-// The same PSF, but without the coefficients of terms that would take more than max_terms_bytes. It passed
-// CheckPsfOutline and tells what a job with it needs (PsfBytes, Engine::Estimate), for little memory: beside
-// the terms, ten tables of at most 10 MB.
-absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t max_terms_bytes = kMaxOutlineTermsBytes,
+// The same PSF, but without the coefficients of terms, or the images, that would take more than
+// max_table_bytes. It passed CheckPsfOutline and tells what a job with it needs (PsfBytes, Engine::Estimate),
+// for little memory: beside the terms, ten tables of at most 10 MB.
+absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t max_table_bytes = kMaxOutlineTableBytes,
                                    const std::stop_token& stop = {});
 
 inline constexpr int64_t kMaxTableBytes = int64_t{64} << 20;

@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<std::string>> FrameCards(const WavelengthGrid& grid, 
 absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path,
                         int threads = 1);
 
-// Writes a PSF file of version 3, for the simulator.
+// Writes a GAUSS-HERMITE file of version 3, for the simulator. InvalidArgument for other spots.
 absl::Status WritePsf(const Psf& psf, const std::string& path);
 
 struct FibermapRow {

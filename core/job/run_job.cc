@@ -81,7 +81,7 @@ absl::StatusOr<JobInput> JobRun::ReadHeaders() {
   if (sources_.loaded_psf != nullptr) {
     psf_ = sources_.loaded_psf;
   } else {
-    SPEXD_ASSIGN_OR_RETURN(Psf outline, ReadPsfOutline(*sources_.psf, kMaxOutlineTermsBytes, stop_));
+    SPEXD_ASSIGN_OR_RETURN(Psf outline, ReadPsfOutline(*sources_.psf, kMaxOutlineTableBytes, stop_));
     needs_.psf_bytes = PsfBytes(outline);
     psf_ = std::make_shared<const Psf>(std::move(outline));
   }

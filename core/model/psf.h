@@ -39,7 +39,9 @@ inline constexpr int kMaxCcdSide = 32768;
 
 // The model of a PSF with Gauss-Hermite spots. REQUIRES: it is that model.
 inline GaussHermiteSpots& GaussHermite(Psf& psf) { return std::get<GaussHermiteSpots>(psf.spots); }
-inline const GaussHermiteSpots& GaussHermite(const Psf& psf) { return std::get<GaussHermiteSpots>(psf.spots); }
+inline const GaussHermiteSpots& GaussHermite(const Psf& psf) {
+  return std::get<GaussHermiteSpots>(psf.spots);
+}
 
 // Memory of the PSF's tables. Those that an outline lacks count, too.
 int64_t PsfBytes(const Psf& psf);

@@ -24,7 +24,8 @@ double Product(const Psf& psf, const Spot& a, const Spot& b) {
 
 // The wavelength at which the trace of `fibre` is at row `y`, near `wave`.
 double WaveAtRow(const Psf& psf, int fibre, double y, double wave) {
-  const double here = Evaluate(psf.traces.y, fibre, wave), slope = Evaluate(psf.traces.y, fibre, wave + 1) - here;
+  const double here = Evaluate(psf.traces.y, fibre, wave),
+               slope = Evaluate(psf.traces.y, fibre, wave + 1) - here;
   return slope != 0 ? wave + std::clamp((y - here) / slope, -20.0, 20.0) : wave;
 }
 

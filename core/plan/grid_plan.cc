@@ -38,7 +38,8 @@ double RowsPerBin(const Psf& psf, const WavelengthGrid& grid) {
   for (int fibre : {0, psf.fibres / 2, psf.fibres - 1}) {
     for (double wave : {grid.first, middle, grid.last()}) {
       // The step is over an Angstrom, so that it is valid for one bin as for many.
-      const double rows = Evaluate(psf.traces.y, fibre, wave + 0.5) - Evaluate(psf.traces.y, fibre, wave - 0.5);
+      const double rows =
+          Evaluate(psf.traces.y, fibre, wave + 0.5) - Evaluate(psf.traces.y, fibre, wave - 0.5);
       least = std::min(least, std::abs(rows) * grid.step);
     }
   }

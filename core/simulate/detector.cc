@@ -44,8 +44,10 @@ void AddCosmicRay(Random& random, PreprocFile& preproc) {
 void AddHoles(const Psf& psf, int count, Random random, PreprocFile& preproc) {
   const int rows = std::min(kHoleRows, psf.rows / 3), columns = std::min(kHoleColumns, psf.columns / 2);
   int first_row = std::min(psf.rows - rows, psf.rows * 11 / 20);
-  const double trace = Evaluate(psf.traces.x, psf.fibres / 2, 0.5 * (psf.wave_min + psf.wave_max));
-  int first_column = std::clamp(static_cast<int>(trace) - columns / 2, 0, psf.columns - columns);
+  const LegendreTable& x = psf.traces.x;
+  const double trace = Evaluate(x, psf.fibres / 2, 0.5 * (x.wave_min + x.wave_max));
+  int first_column =
+      static_cast<int>(std::clamp(std::trunc(trace) - columns / 2, 0.0, 1.0 * (psf.columns - columns)));
   for (int k = 0; k < count; ++k) {
     for (int row = first_row; row < first_row + rows; ++row) {
       for (int column = first_column; column < first_column + columns; ++column) {

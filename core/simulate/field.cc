@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "core/analysis/lines/emission_lines.h"
 #include "core/analysis/velocity/star_model.h"
@@ -24,7 +25,7 @@ namespace {
 
 constexpr double kMaxVelocity = 600;   // km/s
 constexpr double kRotating = 0.2;      // part of the stars
-constexpr double kMaxRedshift = 1.04;
+constexpr double kMinRedshift = 0.005, kMaxRedshift = 1.04;
 constexpr double kThroughputScatter = 0.003;  // of a fibre from exposure to exposure, rms
 
 // Streams of random numbers.
@@ -52,7 +53,7 @@ void DrawStar(const TemplateLibrary& library, Random& random, TrueSource* source
 
 void DrawEmitter(Random& random, TrueSource* source) {
   source->level = random.LogUniform(5, 40);
-  source->z = random.Uniform(0.005, kMaxRedshift);
+  source->z = random.Uniform(kMinRedshift, kMaxRedshift);
   source->line_sigma = random.Uniform(50, 80);
   const double flux = random.LogUniform(40, 1000);
   for (size_t k = 0; k < EmissionLines().size(); ++k) {
@@ -106,6 +107,21 @@ void AddEmitter(const std::vector<double>& wave, const TrueSource& source, std::
   }
 }
 
+// Whether emitters can have lines there.
+absl::Status CheckEmitters(const WavelengthGrid& grid) {
+  double first = INFINITY, last = 0;
+  for (const LineGroup& group : EmissionLines()) {
+    for (const Line& line : group.lines) {
+      first = std::min(first, line.wave * (1 + kMinRedshift));
+      last = std::max(last, line.wave * (1 + kMaxRedshift));
+    }
+  }
+  if (grid.first <= last && grid.last() >= first) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("simulator: emitters have lines from %.6g to %.6g Angstrom, none from %.6g to %.6g",
+                      first, last, grid.first, grid.last()));
+}
+
 // The star's light with a mean of its level, over a straight line.
 std::vector<double> StarOf(const TemplateLibrary& library, const BinnedTemplates& templates, double tilt,
                            const TrueSource& source) {
@@ -133,11 +149,12 @@ std::vector<std::string> LineNames() {
 
 }  // namespace
 
-absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOptions& options, double wave_min,
-                                                             double wave_max, int threads) {
+absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOptions& options,
+                                                             const WavelengthGrid& grid, int threads) {
   const Field& field = *options.field;
+  if (field.emitters > 0) SPEXD_RETURN_IF_ERROR(CheckEmitters(grid));
   Truth truth;
-  truth.wave = TruthWavelengths(wave_min, wave_max);
+  truth.wave = grid.Values();
   truth.fibres.resize(options.fibres);
   std::iota(truth.fibres.begin(), truth.fibres.end(), 0);
   truth.flux.Assign({options.fibres, static_cast<int64_t>(truth.wave.size())});
@@ -152,7 +169,7 @@ absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOpti
     sources.parameters = field.stars->names;
   }
   const std::vector<SourceKind> kinds = DrawKinds(options.fibres, field, options.seed);
-  const std::vector<double> sky = MakeSky(truth.wave, options.seed);
+  const std::vector<double> sky = MakeSky(grid, options.seed);
   SPEXD_RETURN_IF_ERROR(ParallelFor(options.fibres, threads, [&](int64_t fibre) {
     TrueSource& source = sources.fibres[static_cast<size_t>(fibre)];
     source.kind = kinds[static_cast<size_t>(fibre)];

@@ -8,14 +8,16 @@
 #include "absl/status/statusor.h"
 #include "core/model/true_source.h"
 #include "core/model/truth.h"
+#include "core/model/wavelength_grid.h"
 #include "core/simulate/simulator.h"
 
 namespace spexd {
 
-// Spectra of all fibres over at least [wave_min, wave_max] and what they are made of, without target ids.
-// `options` are complete and have a field. InvalidArgument if the templates do not reach as far.
-absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOptions& options, double wave_min,
-                                                             double wave_max, int threads);
+// Spectra of all fibres and what they are made of, without target ids. `options` are complete and have a
+// field. InvalidArgument, naming the wavelengths, if the templates do not reach as far, or no redshift brings
+// a line of emitters there.
+absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOptions& options,
+                                                             const WavelengthGrid& grid, int threads);
 
 }  // namespace spexd
 

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <initializer_list>
 #include <numbers>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/simulate/random.h"
@@ -93,6 +95,47 @@ void MakeTraces(Psf& psf, double fraction, Random& random) {
   }
 }
 
+const Camera* KnownCamera(char name) {
+  const auto camera = std::ranges::find(kCameras, name, &Camera::name);
+  return camera == kCameras.end() ? nullptr : &*camera;
+}
+
+absl::Status TakeGeometry(const Psf& psf, SimulatorOptions* options) {
+  if (!IsComplete(psf))
+    return absl::InvalidArgumentError(
+        "simulator: the PSF is an outline, it lacks what its spots are made of");
+  SPEXD_RETURN_IF_ERROR(CheckPsf(psf));
+  SPEXD_RETURN_IF_ERROR(CheckRange("the PSF's NPIX_Y", psf.rows, kMinSimulatedSide, kMaxSimulatedSide));
+  SPEXD_RETURN_IF_ERROR(CheckRange("the PSF's NPIX_X", psf.columns, kMinSimulatedSide, kMaxSimulatedSide));
+  for (const auto& [name, trace] : {std::pair("XTRACE", &psf.traces.x), std::pair("YTRACE", &psf.traces.y)})
+    SPEXD_RETURN_IF_ERROR(CheckValues(name, *trace, {trace->wave_min, trace->wave_max}));
+  const char letter = psf.camera.empty() ? '\0' : absl::ascii_tolower(psf.camera.front());
+  const Camera* const camera = KnownCamera(letter);
+  if (camera != nullptr && options->camera.value_or(letter) != letter) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "simulator: camera is '%c', but CAMERA of the PSF is '%s'", *options->camera, psf.camera));
+  }
+  if (!options->camera.has_value()) options->camera = camera == nullptr ? 'r' : letter;
+  options->fibres = psf.fibres;
+  options->rows = psf.rows;
+  options->columns = psf.columns;
+  return absl::OkStatus();
+}
+
+absl::Status MakeGeometry(SimulatorOptions* options) {
+  options->camera = options->camera.value_or('r');
+  SPEXD_ASSIGN_OR_RETURN(const Camera camera, FindCamera(*options->camera));
+  SPEXD_RETURN_IF_ERROR(CheckRange("the number of fibres", options->fibres, 1, kMaxSimulatedFibres));
+  const int needed =
+      std::max(kMinSimulatedSide, static_cast<int>(std::ceil(Span(options->fibres))) + 2 * kSideMargin);
+  if (options->rows == 0) options->rows = camera.rows;
+  if (options->columns == 0)
+    options->columns = options->fibres == kMaxSimulatedFibres ? camera.columns : needed;
+  SPEXD_RETURN_IF_ERROR(
+      CheckRange("the number of rows", options->rows, kMinSimulatedSide, kMaxSimulatedSide));
+  return CheckRange("the number of columns", options->columns, needed, kMaxSimulatedSide);
+}
+
 absl::Status CompleteField(int fibres, Field* field) {
   if (field->sky_fibres < 0) field->sky_fibres = std::max(1, fibres / 10);
   SPEXD_RETURN_IF_ERROR(CheckRange("the number of sky fibres", field->sky_fibres, 1, fibres));
@@ -108,24 +151,16 @@ absl::Status CompleteField(int fibres, Field* field) {
 }  // namespace
 
 absl::StatusOr<Camera> FindCamera(char name) {
-  for (const Camera& camera : kCameras) {
-    if (camera.name == name) return camera;
-  }
+  const Camera* const camera = KnownCamera(name);
+  if (camera != nullptr) return *camera;
   return absl::InvalidArgumentError(absl::StrFormat("simulator: camera is '%c', must be b, r or z", name));
 }
 
 absl::StatusOr<SimulatorOptions> CompleteOptions(const SimulatorOptions& options) {
-  SPEXD_ASSIGN_OR_RETURN(const Camera camera, FindCamera(options.camera));
-  SPEXD_RETURN_IF_ERROR(CheckRange("the number of fibres", options.fibres, 1, kMaxSimulatedFibres));
   SimulatorOptions complete = options;
-  const int needed =
-      std::max(kMinSimulatedSide, static_cast<int>(std::ceil(Span(options.fibres))) + 2 * kSideMargin);
-  if (options.rows == 0) complete.rows = camera.rows;
-  if (options.columns == 0)
-    complete.columns = options.fibres == kMaxSimulatedFibres ? camera.columns : needed;
-  SPEXD_RETURN_IF_ERROR(
-      CheckRange("the number of rows", complete.rows, kMinSimulatedSide, kMaxSimulatedSide));
-  SPEXD_RETURN_IF_ERROR(CheckRange("the number of columns", complete.columns, needed, kMaxSimulatedSide));
+  SPEXD_RETURN_IF_ERROR(options.psf == nullptr ? MakeGeometry(&complete)
+                                               : TakeGeometry(*options.psf, &complete));
+  SPEXD_ASSIGN_OR_RETURN(const Camera camera, FindCamera(*complete.camera));
   if (!std::isfinite(options.read_noise) || options.read_noise <= 0 || options.read_noise > 1000) {
     return absl::InvalidArgumentError(
         absl::StrFormat("simulator: read_noise is %g electrons, must be greater than 0 and at most 1000",
@@ -144,13 +179,22 @@ absl::StatusOr<SimulatorOptions> CompleteOptions(const SimulatorOptions& options
   return complete;
 }
 
-Psf MakePsf(const SimulatorOptions& options, const Camera& camera) {
+std::string StatedCamera(const SimulatorOptions& options) {
+  const bool is_stated = options.psf != nullptr && !options.psf->camera.empty();
+  return is_stated ? options.psf->camera : std::string{*options.camera, '0'};
+}
+
+Psf PsfOf(const SimulatorOptions& options) {
+  if (options.psf != nullptr) return *options.psf;
+  const Camera& camera = *KnownCamera(*options.camera);
   Psf psf;
   psf.rows = options.rows;
   psf.columns = options.columns;
   psf.fibres = options.fibres;
-  GaussHermite(psf).stamp = {CentredAxis(8), CentredAxis(5)};
-  GaussHermite(psf).core().max_degree_x = GaussHermite(psf).core().max_degree_y = kDegree;
+  GaussHermiteSpots& spots = GaussHermite(psf);
+  spots.stamp = {CentredAxis(8), CentredAxis(5)};
+  GaussHermiteCore& core = spots.core();
+  core.max_degree_x = core.max_degree_y = kDegree;
   const double half = 0.5 * camera.dispersion * (options.rows - 1 - 2 * kEndMargin);
   // Rounded to whole tenths, as a header shows them.
   psf.wave_min = std::round(10 * (camera.middle - half)) / 10;
@@ -159,8 +203,8 @@ Psf MakePsf(const SimulatorOptions& options, const Camera& camera) {
   Random random(options.seed, 1);
   const double fraction = std::min(1.0, static_cast<double>(options.rows) / camera.rows);
   MakeTraces(psf, fraction, random);
-  GaussHermite(psf).core().sigma_x = Vary(psf, 1.05, {0.02, 0.04, 0.02, 0.01}, fraction, random);
-  GaussHermite(psf).core().sigma_y = Vary(psf, 1.11, {0.015, 0.06, 0.015, 0.01}, fraction, random);
+  core.sigma_x = Vary(psf, 1.05, {0.02, 0.04, 0.02, 0.01}, fraction, random);
+  core.sigma_y = Vary(psf, 1.11, {0.015, 0.06, 0.015, 0.01}, fraction, random);
   for (int a = 0; a <= kDegree; ++a) {
     for (int b = 0; b <= kDegree; ++b) {
       const double mean = kHermite[a][b];
@@ -169,7 +213,7 @@ Psf MakePsf(const SimulatorOptions& options, const Camera& camera) {
       term.degree_x = a;
       term.degree_y = b;
       term.amplitude = Vary(psf, mean, {spread, spread, 0.5 * spread, 0.25 * spread}, fraction, random);
-      GaussHermite(psf).core().terms.push_back(std::move(term));
+      core.terms.push_back(std::move(term));
     }
   }
   return psf;

@@ -2,6 +2,8 @@
 #ifndef SPEXD_CORE_SIMULATE_INSTRUMENT_H_
 #define SPEXD_CORE_SIMULATE_INSTRUMENT_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "core/model/psf.h"
 #include "core/simulate/simulator.h"
@@ -24,13 +26,17 @@ struct Camera {
 // InvalidArgument for a camera other than b, r and z.
 absl::StatusOr<Camera> FindCamera(char name);
 
-// Fills in the CCD size and the kinds of fibres where the options leave them open. InvalidArgument for
-// options that make no instrument.
+// Fills in the camera, the CCD size and the kinds of fibres where the options leave them open or a given PSF
+// has them. InvalidArgument for options that make no instrument.
 absl::StatusOr<SimulatorOptions> CompleteOptions(const SimulatorOptions& options);
 
-// The PSF of a complete set of options: traces from about row 10 to 10 rows below the last, fibres 7.3
-// columns apart, bundles 17.5; smooth variations over fibres and wavelength.
-Psf MakePsf(const SimulatorOptions& options, const Camera& camera);
+// CAMERA of a frame of complete options: that of a given PSF if it states one, because an extraction refuses
+// frames of another; else the camera with spectrograph 0.
+std::string StatedCamera(const SimulatorOptions& options);
+
+// The PSF of complete options: the one that is given, or one with traces from about row 10 to 10 rows below
+// the last, fibres 7.3 columns apart, bundles 17.5, and smooth variations over fibres and wavelength.
+Psf PsfOf(const SimulatorOptions& options);
 
 }  // namespace spexd
 

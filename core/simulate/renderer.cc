@@ -1,17 +1,21 @@
 #include "core/simulate/renderer.h"
 
 #include <algorithm>
-#include <atomic>
-#include <system_error>
-#include <thread>
+#include <cstdint>
 #include <vector>
 
+#include "core/base/status_macros.h"
+#include "core/base/threads/parallel.h"
+#include "core/extract/cpu/spots/spots.h"
 #include "core/model/fibre_range.h"
+#include "core/model/wavelength_grid.h"
 #include "core/simulate/instrument.h"
-#include "core/simulate/spot_maker.h"
 
 namespace spexd {
 namespace {
+
+// Wavelengths whose spots are in memory at a time.
+constexpr int kWavesAtATime = 64;
 
 // The light of one bundle: all rows, and the columns that it reaches.
 struct BundleLight {
@@ -19,79 +23,75 @@ struct BundleLight {
   Array<double, 2> pixels;  // [row, column - first_column]
 };
 
-// Columns that the bundle's spots may reach, from its traces at the ends and middle of the spectra and a
-// margin for curvature.
 BundleLight MakeWindow(const Psf& psf, const Truth& truth, FibreRange fibres) {
-  constexpr int kMargin = 8;
-  double low = psf.columns, high = -1;
+  const StampAxis& axis = psf.stamp().x;
+  int first = psf.columns, end = 0;
+  std::vector<double> x(truth.wave.size());
   for (int fibre = fibres.first; fibre < fibres.end(); ++fibre) {
-    for (size_t k = 0; k <= 8; ++k) {
-      const double x = Evaluate(psf.traces.x, fibre, truth.wave[k * (truth.wave.size() - 1) / 8]);
-      low = std::min(low, x);
-      high = std::max(high, x);
+    EvaluateMany(psf.traces.x, fibre, truth.wave, absl::MakeSpan(x));
+    for (const double centre : x) {
+      const int left = LocateSpot(centre, axis).first;
+      first = std::min(first, std::max(left, 0));
+      end = std::max(end, std::min(left + axis.size, psf.columns));
     }
   }
-  const double limit = psf.columns;
-  const int first = static_cast<int>(std::clamp(low - psf.stamp().x.middle - kMargin, 0.0, limit));
-  const int end = static_cast<int>(std::clamp(high + psf.stamp().x.middle + kMargin, 0.0, limit));
   BundleLight light;
   light.first_column = first;
   light.pixels.Assign({psf.rows, std::max(0, end - first)});
   return light;
 }
 
-void AddSpot(const Psf& psf, const Spot& spot, double electrons, BundleLight& light) {
-  const int nx = psf.spot_columns(), ny = psf.spot_rows();
-  const int left = spot.first_column - light.first_column;
-  const int begin = std::max(0, -left), end = std::min(nx, static_cast<int>(light.pixels.shape(1)) - left);
-  for (int row = std::max(0, -spot.first_row); row < std::min(ny, psf.rows - spot.first_row); ++row) {
+void AddSpot(const cpu::Spots& spots, int fibre, int bin, double electrons, BundleLight& light) {
+  const int top = spots.first_row(fibre, bin), left = spots.first_column(fibre, bin) - light.first_column;
+  const int rows = static_cast<int>(light.pixels.shape(0)), columns = static_cast<int>(light.pixels.shape(1));
+  const int begin = std::max(0, -left), end = std::min(spots.columns(), columns - left);
+  for (int row = std::max(0, -top); row < std::min(spots.rows(), rows - top); ++row) {
+    const double* values = spots.Spot(fibre, bin) + row * spots.columns();
     for (int column = begin; column < end; ++column) {
-      light.pixels(spot.first_row + row, left + column) += electrons * spot.values[row * nx + column];
+      light.pixels(top + row, left + column) += electrons * values[column];
     }
   }
 }
 
 BundleLight RenderBundle(const Psf& psf, const Truth& truth, FibreRange fibres) {
   BundleLight light = MakeWindow(psf, truth, fibres);
-  SpotMaker maker(psf);
-  Spot spot;
-  const double step = (truth.wave.back() - truth.wave.front()) / static_cast<double>(truth.wave.size() - 1);
-  for (int fibre = fibres.first; fibre < fibres.end(); ++fibre) {
-    for (size_t k = 0; k < truth.wave.size(); ++k) {
-      maker.Make(fibre, truth.wave[k], &spot);
-      AddSpot(psf, spot, truth.flux(fibre, k) * step, light);
-    }
+  cpu::Spots spots;
+  const int count = static_cast<int>(truth.wave.size());
+  const double step = (truth.wave.back() - truth.wave.front()) / (count - 1);
+  for (int first = 0; first < count; first += kWavesAtATime) {
+    const WavelengthGrid grid = {truth.wave[first], step, std::min(kWavesAtATime, count - first)};
+    int added = 0;
+    spots.Evaluate(psf, grid, fibres, {}, [&](int evaluated) {
+      for (; added < evaluated; ++added) {
+        for (int i = 0; i < fibres.count; ++i) {
+          AddSpot(spots, i, added, truth.flux(fibres.first + i, first + added) * step, light);
+        }
+      }
+    });
   }
   return light;
 }
 
 }  // namespace
 
-Array<float, 2> RenderTruth(const Psf& psf, const Truth& truth, int threads) {
+absl::StatusOr<Array<float, 2>> RenderTruth(const Psf& psf, const Truth& truth, int threads) {
   const int bundles = (psf.fibres + kSimulatedBundle - 1) / kSimulatedBundle;
-  std::vector<BundleLight> lights(bundles);
-  std::atomic<int> next = 0;
-  const auto work = [&] {
-    for (int bundle = next++; bundle < bundles; bundle = next++) {
-      const int first = bundle * kSimulatedBundle;
-      lights[bundle] = RenderBundle(psf, truth, {first, std::min(kSimulatedBundle, psf.fibres - first)});
-    }
-  };
-  std::vector<std::thread> helpers;
-  try {
-    for (int k = 1; k < std::min(threads, bundles); ++k) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // No more threads are available: the running threads share the work.
-  }
-  work();
-  for (std::thread& helper : helpers) helper.join();
-
-  // Sums in bundle order, so that the result does not depend on which bundle finished first.
   Array<double, 2> sum({psf.rows, psf.columns});
-  for (const BundleLight& light : lights) {
-    for (int64_t row = 0; row < light.pixels.shape(0); ++row) {
-      for (int64_t column = 0; column < light.pixels.shape(1); ++column) {
-        sum(row, light.first_column + column) += light.pixels(row, column);
+  // As many bundles at a time as threads, so that few are in memory. They are added in their order: the sum
+  // does not depend on which was finished first.
+  const int at_a_time = std::max(threads, 1);
+  for (int first = 0; first < bundles; first += at_a_time) {
+    std::vector<BundleLight> lights(std::min(at_a_time, bundles - first));
+    SPEXD_RETURN_IF_ERROR(ParallelFor(static_cast<int64_t>(lights.size()), threads, [&](int64_t k) {
+      const int fibre = (first + static_cast<int>(k)) * kSimulatedBundle;
+      lights[k] = RenderBundle(psf, truth, {fibre, std::min(kSimulatedBundle, psf.fibres - fibre)});
+      return absl::OkStatus();
+    }));
+    for (const BundleLight& light : lights) {
+      for (int64_t row = 0; row < light.pixels.shape(0); ++row) {
+        for (int64_t column = 0; column < light.pixels.shape(1); ++column) {
+          sum(row, light.first_column + column) += light.pixels(row, column);
+        }
       }
     }
   }

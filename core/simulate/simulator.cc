@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/status_macros.h"
 #include "core/simulate/detector.h"
 #include "core/simulate/field.h"
@@ -12,6 +13,7 @@
 #include "core/simulate/random.h"
 #include "core/simulate/renderer.h"
 #include "core/simulate/sky_and_targets.h"
+#include "core/simulate/truth_grid.h"
 
 namespace spexd {
 namespace {
@@ -23,23 +25,20 @@ constexpr int kNight = 20200219, kTile = 80605;
 constexpr double kPetalRadius = 400;       // mm
 constexpr double kRa = 179.6, kDec = 0.1;  // degrees, the field's centre
 
-// Light beyond the PSF's domain is simulated as far as an extraction pads its grid.
-constexpr double kOverscan = 12;  // Angstrom
-
 int64_t TargetId(int fibre) { return int64_t{39627000000000000} + int64_t{kFirstExposureId} * 1000 + fibre; }
 
 std::string Card(const std::string& keyword, const std::string& value, const std::string& comment) {
   return absl::StrFormat("%-80s", absl::StrFormat("%-8s= %20s / %s", keyword, value, comment)).substr(0, 80);
 }
 std::string Text(const std::string& value) {
-  return absl::StrFormat("%-20s", absl::StrFormat("'%-8s'", value));
+  return absl::StrFormat("%-20s", absl::StrFormat("'%-8s'", absl::StrReplaceAll(value, {{"'", "''"}})));
 }
 std::string Number(double value) { return absl::StrFormat("%#.10G", value); }
 
 std::vector<std::string> MakeCards(const SimulatorOptions& options) {
   const bool arc = !options.lamps.empty();
   return {
-      Card("CAMERA", Text(absl::StrFormat("%c0", options.camera)), "camera and spectrograph"),
+      Card("CAMERA", Text(StatedCamera(options)), "camera and spectrograph"),
       Card("EXPTIME", Number(kExposure), "[s] exposure time"),
       Card("FLAVOR", Text(arc ? "arc" : "science"), "kind of exposure"),
       Card("OBSTYPE", Text(arc ? "ARC" : "SCIENCE"), "kind of exposure"),
@@ -57,13 +56,13 @@ std::vector<std::string> MakeCards(const SimulatorOptions& options) {
 }
 
 // `sources`: the field's; none: the plain scene.
-std::vector<FibermapRow> MakeFibermap(const SimulatorOptions& options,
+std::vector<FibermapRow> MakeFibermap(const SimulatorOptions& options, int fibre_min,
                                       const std::vector<TrueSource>& sources) {
   std::vector<FibermapRow> rows(options.fibres);
   Random random(options.seed, 4);
   for (int i = 0; i < options.fibres; ++i) {
-    rows[i].target_id = TargetId(i);
-    rows[i].fibre = i;
+    rows[i].target_id = TargetId(fibre_min + i);
+    rows[i].fibre = fibre_min + i;
     const bool sky = sources.empty() ? KindOf(i) == TargetKind::kSky : sources[i].kind == SourceKind::kSky;
     rows[i].object_type = sky ? "SKY" : "TGT";
     rows[i].target_ra = kRa + random.Uniform(-0.5, 0.5);
@@ -81,29 +80,29 @@ std::vector<FibermapRow> MakeFibermap(const SimulatorOptions& options,
 
 absl::StatusOr<Psf> SimulatePsf(const SimulatorOptions& options) {
   SPEXD_ASSIGN_OR_RETURN(const SimulatorOptions complete, CompleteOptions(options));
-  SPEXD_ASSIGN_OR_RETURN(const Camera camera, FindCamera(complete.camera));
-  return MakePsf(complete, camera);
+  return PsfOf(complete);
 }
 
 absl::StatusOr<Simulation> Simulate(const SimulatorOptions& options) {
   SPEXD_ASSIGN_OR_RETURN(const SimulatorOptions complete, CompleteOptions(options));
-  SPEXD_ASSIGN_OR_RETURN(const Camera camera, FindCamera(complete.camera));
   Simulation simulation;
-  simulation.psf = MakePsf(complete, camera);
+  Psf& psf = simulation.psf = PsfOf(complete);
   const int threads = static_cast<int>(std::thread::hardware_concurrency());
-  const double first = simulation.psf.wave_min - kOverscan, last = simulation.psf.wave_max + kOverscan;
+  SPEXD_ASSIGN_OR_RETURN(
+      const WavelengthGrid grid,
+      MakeTruthGrid(psf, complete.field.has_value() ? TruthOf::kSources : TruthOf::kScene));
   if (complete.field.has_value()) {
     SPEXD_ASSIGN_OR_RETURN(std::tie(simulation.truth, simulation.sources),
-                           MakeFieldTruth(complete, first, last, threads));
-    for (int i = 0; i < complete.fibres; ++i) simulation.sources.fibres[i].target_id = TargetId(i);
+                           MakeFieldTruth(complete, grid, threads));
+    for (int i = 0; i < psf.fibres; ++i) simulation.sources.fibres[i].target_id = TargetId(psf.fibre_min + i);
   } else if (!complete.lamps.empty()) {
-    simulation.truth = MakeLampTruth(complete.fibres, first, last, complete.lamps);
+    SPEXD_ASSIGN_OR_RETURN(simulation.truth, MakeLampTruth(psf.fibres, grid, complete.lamps));
   } else {
-    simulation.truth = MakeTruth(complete.fibres, first, last, complete.seed);
+    simulation.truth = MakeTruth(psf.fibres, grid, complete.seed);
   }
-  const Array<float, 2> expected = RenderTruth(simulation.psf, simulation.truth, threads);
-  Expose(complete, simulation.psf, expected, simulation.preproc);
-  simulation.preproc.fibermap = MakeFibermap(complete, simulation.sources.fibres);
+  SPEXD_ASSIGN_OR_RETURN(const auto expected, RenderTruth(psf, simulation.truth, threads));
+  Expose(complete, psf, expected, simulation.preproc);
+  simulation.preproc.fibermap = MakeFibermap(complete, psf.fibre_min, simulation.sources.fibres);
   simulation.preproc.extra_cards = MakeCards(complete);
   return simulation;
 }

@@ -29,8 +29,12 @@ struct Field {
 };
 
 struct SimulatorOptions {
-  char camera = 'r';  // b, r or z: wavelengths and CCD are DESI's
-  int fibres = 500;   // in bundles of 25
+  // A PSF that passes CheckPsf, with 60 to 8192 rows and columns: its fibres, CCD and wavelengths are the
+  // frame's, in place of those of the options below. None: one is made.
+  std::shared_ptr<const Psf> psf = {};
+  // b, r or z: wavelengths and CCD are DESI's; none: the first letter of the PSF's CAMERA, else r.
+  std::optional<char> camera = {};
+  int fibres = 500;  // in bundles of 25
   // CCD size; 0: the camera's (r: 4128 x 4114) where 500 fibres fit, columns shrunk to the fibres asked for.
   int rows = 0;
   int columns = 0;
@@ -55,11 +59,11 @@ struct Simulation {
   TrueSources sources;  // of the field
 };
 
-// InvalidArgument for options that make no instrument. Deterministic for a given seed, on one machine or
-// another.
+// InvalidArgument for options that make no instrument. Deterministic for a given seed on one machine; between
+// machines expected electrons differ by rounding.
 absl::StatusOr<Simulation> Simulate(const SimulatorOptions& options);
 
-// The PSF alone.
+// The PSF alone: the one made for the options, or given.
 absl::StatusOr<Psf> SimulatePsf(const SimulatorOptions& options);
 
 }  // namespace spexd

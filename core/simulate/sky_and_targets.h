@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/model/truth.h"
+#include "core/model/wavelength_grid.h"
 
 namespace spexd {
-
-inline constexpr double kTruthStep = 0.2;  // Angstrom
 
 struct LampLine {
   double wave = 0;       // Angstrom in vacuum
@@ -22,17 +22,17 @@ enum class TargetKind { kSky, kStar, kGalaxy };
 // Every tenth fibre is a sky fibre, another tenth are stars.
 TargetKind KindOf(int fibre);
 
-// Spectra of `fibres` fibres over at least [wave_min, wave_max]: 50 to 500 electrons / Angstrom, sky lines to
-// several 1e4.
-Truth MakeTruth(int fibres, double wave_min, double wave_max, uint64_t seed);
+// Spectra of `fibres` fibres. At a step of kTruthStep 50 to 500 electrons / Angstrom, sky lines to several
+// 1e4. At other steps the number of samples from line to line, their number in a line and the electrons in a
+// sample are the same, so that every instrument has such a scene at its wavelengths and its resolution.
+Truth MakeTruth(int fibres, const WavelengthGrid& grid, uint64_t seed);
 
-// The same lines in all fibres, each unresolved; those beyond the wavelengths have no light.
-Truth MakeLampTruth(int fibres, double wave_min, double wave_max, absl::Span<const LampLine> lines);
+// The same lines in all fibres, each unresolved; those beyond the wavelengths have no light. InvalidArgument,
+// naming the wavelengths, if all are beyond. REQUIRES: there is a line.
+absl::StatusOr<Truth> MakeLampTruth(int fibres, const WavelengthGrid& grid, absl::Span<const LampLine> lines);
 
-// The night sky alone on these wavelengths, as MakeTruth has it.
-std::vector<double> MakeSky(const std::vector<double>& wave, uint64_t seed);
-// Uniform wavelengths over at least [wave_min, wave_max].
-std::vector<double> TruthWavelengths(double wave_min, double wave_max);
+// The night sky alone, as MakeTruth has it.
+std::vector<double> MakeSky(const WavelengthGrid& grid, uint64_t seed);
 
 }  // namespace spexd
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -220,7 +221,8 @@ PreparedReference::PreparedReference(const ReferenceSpectrum& spectrum, const Ps
       lines(light.Lines(psf.traces.x.wave_min + kLineMargin, psf.traces.x.wave_max - kLineMargin, options)) {}
 
 int PreparedReference::MaxSamples(const Psf& psf) {
-  return ReferenceLight::MaxSamples(psf.traces.x.wave_min - kReferenceMargin, psf.traces.x.wave_max + kReferenceMargin);
+  return ReferenceLight::MaxSamples(psf.traces.x.wave_min - kReferenceMargin,
+                                    psf.traces.x.wave_max + kReferenceMargin);
 }
 
 absl::Status CheckTraceInputs(int rows, int columns, const Psf& psf, const TraceShiftOptions& options) {
@@ -243,6 +245,12 @@ absl::StatusOr<TraceShifts> MeasureInStages(const Psf& psf, const PreparedRefere
 }  // namespace traces
 
 absl::Status CheckTracesOf(const Psf& psf, const TraceShiftOptions& options) {
+  const auto* const spots = std::get_if<GaussHermiteSpots>(&psf.spots);
+  if (spots == nullptr || spots->cores.size() != 1) {
+    return absl::InvalidArgumentError(
+        "trace shifts: they are measured with GAUSS-HERMITE PSFs only, whose spots have one core; extract "
+        "without trace shifts");
+  }
   if (psf.columns < 2) return absl::InvalidArgumentError("trace shifts: NPIX_X is 1, must be at least 2");
   if (psf.traces.x.wave_min != psf.traces.y.wave_min || psf.traces.x.wave_max != psf.traces.y.wave_max) {
     return absl::InvalidArgumentError(absl::StrFormat(
@@ -260,9 +268,11 @@ absl::Status CheckTracesOf(const Psf& psf, const TraceShiftOptions& options) {
 
 int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int threads) {
   constexpr int64_t kFloat = sizeof(float);
-  const int64_t fibres = psf.fibres, rows = psf.rows, hermite = GaussHermite(psf).core().max_degree_y;
+  const GaussHermiteCore& core = GaussHermite(psf).core();
+  const int64_t fibres = psf.fibres, rows = psf.rows, hermite = core.max_degree_y;
   const int64_t bins =
-      static_cast<int64_t>((psf.traces.x.wave_max - psf.traces.x.wave_min) / options.bin_width) + 2 * traces::kMaxRowBins;
+      static_cast<int64_t>((psf.traces.x.wave_max - psf.traces.x.wave_min) / options.bin_width) +
+      2 * traces::kMaxRowBins;
   const int64_t slots = traces::RowSlots(psf, options);
   // Of a row of a fibre: RowSpectra; CommonLight and P_b, old and new; the dispersion of all bins.
   const int64_t row_bytes =
@@ -270,7 +280,7 @@ int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int th
   constexpr int64_t kRowsOfNode = 8, kNodeBytes = 64;  // of TraceRows, old and new
   constexpr int64_t kShapeNodes = 260;
   constexpr int64_t kFibreBytes = 16384;  // measurements, lines and whatever else there is once for a fibre
-  const int64_t shapes = fibres * kShapeNodes * (2 + (GaussHermite(psf).core().max_degree_x + 1) * (hermite + 1)) * kFloat;
+  const int64_t shapes = fibres * kShapeNodes * (2 + (core.max_degree_x + 1) * (hermite + 1)) * kFloat;
   const int64_t normal = bins * slots * (kFloat * (fibres / 25 + 1) + 2 * sizeof(double));
   const int64_t thread = std::min<int64_t>(options.bundle_size, fibres) * 8192 + 64 * psf.columns +
                          bins * psf.spot_rows() * 2 * kFloat + rows * (hermite + 8) * kFloat;

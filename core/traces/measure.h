@@ -27,7 +27,8 @@ absl::StatusOr<TraceShifts> MeasureTraceShifts(const Image& image, const Psf& ps
                                                const ReferenceSpectrum* reference,
                                                const TraceShiftOptions& options, const Workers& workers);
 
-// What MeasureTraceShifts asks of a PSF's traces, beside CheckPsf. An outline (ReadPsfOutline) suffices.
+// What MeasureTraceShifts asks of a PSF beside CheckPsf: Gauss-Hermite spots of one core, and traces of one
+// domain. An outline (ReadPsfOutline) suffices.
 // InvalidArgument, naming the value and the limit.
 absl::Status CheckTracesOf(const Psf& psf, const TraceShiftOptions& options);
 

@@ -30,7 +30,7 @@ int64_t MaxFileBytes(const ServerOptions& options, WarmKind kind) {
 absl::StatusOr<int64_t> DecodeBytes(WarmKind kind, const Source& source, const std::stop_token& stop) {
   if (kind == WarmKind::kTraceReference) return ReferenceBytes(source.bytes());
   if (kind == WarmKind::kPsf) {
-    SPEXD_ASSIGN_OR_RETURN(const Psf outline, ReadPsfOutline(source, kMaxOutlineTermsBytes, stop));
+    SPEXD_ASSIGN_OR_RETURN(const Psf outline, ReadPsfOutline(source, kMaxOutlineTableBytes, stop));
     return PsfBytes(outline);
   }
   SPEXD_ASSIGN_OR_RETURN(const InputOutline outline, kind == WarmKind::kFiberflat

@@ -273,7 +273,7 @@ TEST(OwnPsfFiles, AreReadableAllDifferentAndGoAway) {
         hashes.insert(source->content_hash());
         const absl::StatusOr<Psf> copy = ReadPsf(*source);
         ASSERT_TRUE(copy.ok()) << copy.status();
-        EXPECT_NEAR(copy->x.coeff(4, 0), psf->traces.x.coeff(4, 0), 1e-6);
+        EXPECT_NEAR(copy->traces.x.coeff(4, 0), psf->traces.x.coeff(4, 0), 1e-6);
       }
     }
     ASSERT_TRUE((*files)->Write(1).ok());

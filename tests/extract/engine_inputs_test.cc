@@ -139,8 +139,8 @@ TEST_F(EngineInputs, MayHaveAPsfOfExtremeNumbers) {
     for (const int parameter : {0, 1, 2}) {
       SCOPED_TRACE(::testing::Message() << value << " " << parameter);
       const Scene scene = MakeScene({.fibres = 3, .rows = 70});
-      LegendreTable* const tables[] = {&scene.GaussHermite(*psf).core().sigma_x, &scene.GaussHermite(*psf).core().sigma_y,
-                                       &scene.GaussHermite(*psf).core().terms.front().amplitude};
+      GaussHermiteCore& core = GaussHermite(*scene.psf).core();
+      LegendreTable* const tables[] = {&core.sigma_x, &core.sigma_y, &core.terms.front().amplitude};
       for (double& coefficient : tables[parameter]->coeff.Row(1)) coefficient = value;
       ExpectSound(Extract(scene, kGrid));
     }

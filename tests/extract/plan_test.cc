@@ -154,20 +154,20 @@ TEST(Grid, FinerThanALimitIsRefused) {
 
 // A PSF with a tail and the table that a name stands for.
 LegendreTable* TableOf(const std::string& name, Psf* psf) {
-  for (LegendreTable* table :
-       {&GaussHermite(*psf).tail_amplitude, &GaussHermite(*psf).tail_core, &GaussHermite(*psf).tail_index, &GaussHermite(*psf).tail_scale_x, &GaussHermite(*psf).tail_scale_y}) {
-    *table = GaussHermite(*psf).core().sigma_x;
-  }
+  GaussHermiteSpots& spots = GaussHermite(*psf);
+  GaussHermiteCore& core = spots.core();
+  spots.tail_amplitude = spots.tail_core = spots.tail_index = spots.tail_scale_x = spots.tail_scale_y =
+      core.sigma_x;
   const std::map<std::string, LegendreTable*> tables = {{"XTRACE", &psf->traces.x},
                                                         {"YTRACE", &psf->traces.y},
-                                                        {"GHSIGX", &GaussHermite(*psf).core().sigma_x},
-                                                        {"GHSIGY", &GaussHermite(*psf).core().sigma_y},
-                                                        {"GH-0-0", &GaussHermite(*psf).core().terms.front().amplitude},
-                                                        {"TAILAMP", &GaussHermite(*psf).tail_amplitude},
-                                                        {"TAILCORE", &GaussHermite(*psf).tail_core},
-                                                        {"TAILINDE", &GaussHermite(*psf).tail_index},
-                                                        {"TAILXSCA", &GaussHermite(*psf).tail_scale_x},
-                                                        {"TAILYSCA", &GaussHermite(*psf).tail_scale_y}};
+                                                        {"GHSIGX", &core.sigma_x},
+                                                        {"GHSIGY", &core.sigma_y},
+                                                        {"GH-0-0", &core.terms.front().amplitude},
+                                                        {"TAILAMP", &spots.tail_amplitude},
+                                                        {"TAILCORE", &spots.tail_core},
+                                                        {"TAILINDE", &spots.tail_index},
+                                                        {"TAILXSCA", &spots.tail_scale_x},
+                                                        {"TAILYSCA", &spots.tail_scale_y}};
   return tables.at(name);
 }
 
@@ -191,12 +191,13 @@ INSTANTIATE_TEST_SUITE_P(Names, SeriesOfPsf,
 
 TEST(Grid, BeyondANarrowDomainWhereASeriesOverflowsIsRefused) {
   Psf psf = *MakeScenePsf({});
-  GaussHermite(psf).core().sigma_y.wave_min = 6010;
-  GaussHermite(psf).core().sigma_y.wave_max = 6010 + 1e-11;
-  GaussHermite(psf).core().sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
+  LegendreTable& sigma_y = GaussHermite(psf).core().sigma_y;
+  sigma_y.wave_min = 6010;
+  sigma_y.wave_max = 6010 + 1e-11;
+  sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
   for (int fibre = 0; fibre < psf.fibres; ++fibre) {
-    GaussHermite(psf).core().sigma_y.coeff(fibre, 0) = 1;
-    GaussHermite(psf).core().sigma_y.coeff(fibre, kMaxLegendreCoefficients - 1) = 1e-3;
+    sigma_y.coeff(fibre, 0) = 1;
+    sigma_y.coeff(fibre, kMaxLegendreCoefficients - 1) = 1e-3;
   }
   EXPECT_THAT(std::string(CheckGrid(psf, Grid(6010, 0.8, 30)).message()),
               HasSubstr("GHSIGY of fibre 0 may reach"));
@@ -205,10 +206,11 @@ TEST(Grid, BeyondANarrowDomainWhereASeriesOverflowsIsRefused) {
 TEST(Grid, OfWavelengthsWherePolynomialsOverflowIsRefusedForAnyCoefficient) {
   for (const double width : {1e-3, 1e-300}) {
     Psf psf = *MakeScenePsf({});
-    GaussHermite(psf).core().sigma_y.wave_min = 0;
-    GaussHermite(psf).core().sigma_y.wave_max = width;
-    GaussHermite(psf).core().sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
-    GaussHermite(psf).core().sigma_y.coeff(0, kMaxLegendreCoefficients - 1) = 1e-285;
+    LegendreTable& sigma_y = GaussHermite(psf).core().sigma_y;
+    sigma_y.wave_min = 0;
+    sigma_y.wave_max = width;
+    sigma_y.coeff.Assign({psf.fibres, kMaxLegendreCoefficients});
+    sigma_y.coeff(0, kMaxLegendreCoefficients - 1) = 1e-285;
     EXPECT_THAT(std::string(CheckGrid(psf, Grid(6010, 0.8, 30)).message()),
                 HasSubstr("GHSIGY of fibre 0 may reach inf"));
   }

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "core/extract/band_rule.h"
+#include "core/extract/cpu/spots/spots.h"
 #include "core/extract/cpu/stages/eliminate.h"
 #include "core/extract/cpu/stages/factor.h"
 #include "core/extract/cpu/stages/normal.h"
 #include "core/extract/cpu/stages/resolution.h"
 #include "core/extract/cpu/stages/schur.h"
 #include "core/extract/cpu/stages/solve.h"
-#include "core/extract/cpu/spots/spots.h"
 #include "core/extract/pole_plan.h"
 #include "core/model/reference_spot.h"
 #include "core/plan/grid_plan.h"

@@ -74,10 +74,7 @@ TEST(PsfReader, ReadsBackWhatWasWrittenToTheBit) {
   EXPECT_EQ(read->rows, psf.rows);
   EXPECT_EQ(read->columns, psf.columns);
   EXPECT_EQ(read->fibres, psf.fibres);
-  EXPECT_EQ(read->stamp().x.middle, psf.stamp().x.middle);
-  EXPECT_EQ(read->stamp().y.middle, psf.stamp().y.middle);
-  EXPECT_EQ(GaussHermite(*read).core().max_degree_x, GaussHermite(psf).core().max_degree_x);
-  EXPECT_EQ(GaussHermite(*read).core().max_degree_y, GaussHermite(psf).core().max_degree_y);
+  EXPECT_EQ(read->stamp(), psf.stamp());
   EXPECT_EQ(read->psferr, psf.psferr);
   EXPECT_EQ(read->wave_min, psf.wave_min);
   EXPECT_EQ(read->wave_max, psf.wave_max);
@@ -86,13 +83,16 @@ TEST(PsfReader, ReadsBackWhatWasWrittenToTheBit) {
   EXPECT_EQ(read->content_hash, source.content_hash());
   ExpectSame(read->traces.x, psf.traces.x);
   ExpectSame(read->traces.y, psf.traces.y);
-  ExpectSame(GaussHermite(*read).core().sigma_x, GaussHermite(psf).core().sigma_x);
-  ExpectSame(GaussHermite(*read).core().sigma_y, GaussHermite(psf).core().sigma_y);
-  ASSERT_EQ(GaussHermite(*read).core().terms.size(), 2u);
+  const GaussHermiteCore &core = GaussHermite(*read).core(), &written = GaussHermite(psf).core();
+  EXPECT_EQ(core.max_degree_x, written.max_degree_x);
+  EXPECT_EQ(core.max_degree_y, written.max_degree_y);
+  ExpectSame(core.sigma_x, written.sigma_x);
+  ExpectSame(core.sigma_y, written.sigma_y);
+  ASSERT_EQ(core.terms.size(), 2u);
   for (int k = 0; k < 2; ++k) {
-    EXPECT_EQ(GaussHermite(*read).core().terms[k].degree_x, GaussHermite(psf).core().terms[k].degree_x);
-    EXPECT_EQ(GaussHermite(*read).core().terms[k].degree_y, GaussHermite(psf).core().terms[k].degree_y);
-    ExpectSame(GaussHermite(*read).core().terms[k].amplitude, GaussHermite(psf).core().terms[k].amplitude);
+    EXPECT_EQ(core.terms[k].degree_x, written.terms[k].degree_x);
+    EXPECT_EQ(core.terms[k].degree_y, written.terms[k].degree_y);
+    ExpectSame(core.terms[k].amplitude, written.terms[k].amplitude);
   }
   EXPECT_TRUE(GaussHermite(*read).tail_amplitude.empty());
   EXPECT_TRUE(GaussHermite(*read).tail_core.empty());
@@ -100,27 +100,30 @@ TEST(PsfReader, ReadsBackWhatWasWrittenToTheBit) {
 
 TEST(PsfReader, KeepsTheTailWhereThereIsOne) {
   Psf psf = SamplePsf();
-  GaussHermite(psf).tail_amplitude = GaussHermite(psf).tail_core = GaussHermite(psf).tail_index = GaussHermite(psf).tail_scale_x = GaussHermite(psf).tail_scale_y = GaussHermite(psf).core().sigma_x;
+  GaussHermiteSpots& spots = GaussHermite(psf);
+  spots.tail_amplitude = spots.tail_core = spots.tail_index = spots.tail_scale_x = spots.tail_scale_y =
+      spots.core().sigma_x;
   const TempFolder folder;
   ASSERT_TRUE(WritePsf(psf, (folder / "psf.fits.gz")).ok());
   const absl::StatusOr<Psf> read = ReadPsf(Load(folder / "psf.fits.gz"));
   ASSERT_TRUE(read.ok()) << read.status();
-  ExpectSame(GaussHermite(*read).tail_amplitude, GaussHermite(psf).core().sigma_x);
-  ExpectSame(GaussHermite(*read).tail_scale_y, GaussHermite(psf).core().sigma_x);
+  ExpectSame(GaussHermite(*read).tail_amplitude, spots.core().sigma_x);
+  ExpectSame(GaussHermite(*read).tail_scale_y, spots.core().sigma_x);
 }
 
 TEST(PsfReader, WritesSeriesOfAnotherDomainAsTheSameFunction) {
   Psf psf = SamplePsf();
-  GaussHermite(psf).core().sigma_x.wave_min = 5400;
-  GaussHermite(psf).core().sigma_x.wave_max = 7900;
+  LegendreTable& sigma_x = GaussHermite(psf).core().sigma_x;
+  sigma_x.wave_min = 5400;
+  sigma_x.wave_max = 7900;
   const TempFolder folder;
   ASSERT_TRUE(WritePsf(psf, (folder / "psf.fits")).ok());
   const absl::StatusOr<Psf> read = ReadPsf(Load(folder / "psf.fits"));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(GaussHermite(*read).core().sigma_x.wave_min, psf.wave_min);
-  for (double wave : {5500.0, 6000.0, 7000.0, 7800.0}) {
-    EXPECT_NEAR(Evaluate(GaussHermite(*read).core().sigma_x, 1, wave), Evaluate(GaussHermite(psf).core().sigma_x, 1, wave), 1e-13);
-  }
+  const LegendreTable& read_sigma_x = GaussHermite(*read).core().sigma_x;
+  EXPECT_EQ(read_sigma_x.wave_min, psf.wave_min);
+  for (double wave : {5500.0, 6000.0, 7000.0, 7800.0})
+    EXPECT_NEAR(Evaluate(read_sigma_x, 1, wave), Evaluate(sigma_x, 1, wave), 1e-13);
 }
 
 TEST(PsfReader, NamesKeywordValueAndLimit) {
@@ -157,11 +160,16 @@ TEST(PsfReader, TakesAMissingOrZeroPsferrAsOnePercent) {
   }
 }
 
+LegendreTable& TraceX(Psf& psf) { return psf.traces.x; }
+LegendreTable& TraceY(Psf& psf) { return psf.traces.y; }
+LegendreTable& SigmaX(Psf& psf) { return GaussHermite(psf).core().sigma_x; }
+LegendreTable& SigmaY(Psf& psf) { return GaussHermite(psf).core().sigma_y; }
+
 // The sample with a table of it that is NaN in some fibres. WritePsf does not write NaN.
-Source SampleWithout(LegendreTable Psf::*table, const std::vector<int>& fibres) {
+Source SampleWithout(LegendreTable& (*table)(Psf&), const std::vector<int>& fibres) {
   const TempFolder folder;
   Psf psf = SamplePsf();
-  for (const int fibre : fibres) (psf.*table).coeff(fibre, 0) = 0x1p700;
+  for (const int fibre : fibres) table(psf).coeff(fibre, 0) = 0x1p700;
   EXPECT_TRUE(WritePsf(psf, (folder / "psf.fits")).ok());
   std::string bytes = ReadBytes(folder / "psf.fits");
   const std::string written("\x6b\xb0\0\0\0\0\0\0", 8);
@@ -171,20 +179,20 @@ Source SampleWithout(LegendreTable Psf::*table, const std::vector<int>& fibres) 
 }
 
 TEST(PsfReader, GivesFibresWithoutFiniteCoefficientsEmptySpotsBetweenTheirNeighbours) {
-  const Psf whole = SamplePsf();
-  for (LegendreTable Psf::*table : {&Psf::x, &Psf::y, &Psf::sigma_x, &Psf::sigma_y}) {
+  Psf whole = SamplePsf();
+  for (const auto table : {TraceX, TraceY, SigmaX, SigmaY}) {
     for (const int lost : {0, 1, 2}) {
-      const Psf psf = ReadPsf(SampleWithout(table, {lost})).value();
+      Psf psf = ReadPsf(SampleWithout(table, {lost})).value();
       for (const double wave : {5600.0, 7700.0}) {
-        EXPECT_EQ(Evaluate(GaussHermite(psf).core().sigma_x, lost, wave), 0);
-        EXPECT_EQ(Evaluate(GaussHermite(psf).core().sigma_y, lost, wave), 0);
+        EXPECT_EQ(Evaluate(SigmaX(psf), lost, wave), 0);
+        EXPECT_EQ(Evaluate(SigmaY(psf), lost, wave), 0);
         // Traces of the sample are evenly spaced.
         EXPECT_NEAR(Evaluate(psf.traces.x, lost, wave), Evaluate(whole.traces.x, lost, wave), 1e-9);
         EXPECT_NEAR(Evaluate(psf.traces.y, lost, wave), Evaluate(whole.traces.y, lost, wave), 1e-9);
         for (int fibre = 0; fibre < 3; ++fibre) {
           if (fibre == lost) continue;
           EXPECT_EQ(Evaluate(psf.traces.x, fibre, wave), Evaluate(whole.traces.x, fibre, wave));
-          EXPECT_EQ(Evaluate(GaussHermite(psf).core().sigma_y, fibre, wave), Evaluate(GaussHermite(whole).core().sigma_y, fibre, wave));
+          EXPECT_EQ(Evaluate(SigmaY(psf), fibre, wave), Evaluate(SigmaY(whole), fibre, wave));
         }
       }
     }
@@ -192,7 +200,7 @@ TEST(PsfReader, GivesFibresWithoutFiniteCoefficientsEmptySpotsBetweenTheirNeighb
 }
 
 TEST(PsfReader, RefusesAPsfWithoutAnyWholeFibre) {
-  const absl::Status status = ReadPsf(SampleWithout(&Psf::sigma_y, {0, 1, 2})).status();
+  const absl::Status status = ReadPsf(SampleWithout(SigmaY, {0, 1, 2})).status();
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("psf.fits"), HasSubstr("GHSIGY"), HasSubstr("not finite")));
 }
@@ -220,11 +228,12 @@ TEST(ReadPsfOutline, TellsAllButTheCoefficientsOfTerms) {
   const Psf whole = ReadPsf(source).value(), outline = ReadPsfOutline(source, 0).value();
   EXPECT_EQ(outline.rows, whole.rows);
   EXPECT_EQ(outline.traces.y.coeff, whole.traces.y.coeff);
-  EXPECT_EQ(GaussHermite(outline).core().sigma_x.coeff, GaussHermite(whole).core().sigma_x.coeff);
   EXPECT_EQ(outline.content_hash, whole.content_hash);
-  ASSERT_EQ(GaussHermite(outline).core().terms.size(), GaussHermite(whole).core().terms.size());
-  EXPECT_EQ(GaussHermite(outline).core().terms[1].degree_x, GaussHermite(whole).core().terms[1].degree_x);
-  EXPECT_TRUE(GaussHermite(outline).core().terms[1].amplitude.empty());
+  const GaussHermiteCore &core = GaussHermite(outline).core(), &all = GaussHermite(whole).core();
+  EXPECT_EQ(core.sigma_x.coeff, all.sigma_x.coeff);
+  ASSERT_EQ(core.terms.size(), all.terms.size());
+  EXPECT_EQ(core.terms[1].degree_x, all.terms[1].degree_x);
+  EXPECT_TRUE(core.terms[1].amplitude.empty());
   EXPECT_EQ(PsfBytes(outline), PsfBytes(whole));
   EXPECT_TRUE(IsComplete(ReadPsfOutline(source).value()));
 }

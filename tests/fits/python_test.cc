@@ -46,11 +46,12 @@ void CheckPsfV2(const std::string& path) {
   EXPECT_EQ(psf->traces.x.wave_min, 5500);
   EXPECT_EQ(psf->traces.y.wave_min, 5501);
   EXPECT_EQ(psf->traces.y.wave_max, 7799);
-  EXPECT_EQ(GaussHermite(*psf).core().sigma_x.wave_min, 5502);
-  ASSERT_EQ(GaussHermite(*psf).core().terms.size(), 3u);  // GH-1-1 is 0
-  EXPECT_EQ(GaussHermite(*psf).core().terms[1].degree_x, 0);
-  EXPECT_EQ(GaussHermite(*psf).core().terms[1].degree_y, 1);
-  EXPECT_EQ(GaussHermite(*psf).core().terms[1].amplitude.wave_max, 7794);
+  const GaussHermiteCore& core = GaussHermite(*psf).core();
+  EXPECT_EQ(core.sigma_x.wave_min, 5502);
+  ASSERT_EQ(core.terms.size(), 3u);  // GH-1-1 is 0
+  EXPECT_EQ(core.terms[1].degree_x, 0);
+  EXPECT_EQ(core.terms[1].degree_y, 1);
+  EXPECT_EQ(core.terms[1].amplitude.wave_max, 7794);
   EXPECT_TRUE(GaussHermite(*psf).tail_amplitude.empty());
   EXPECT_GT(psf->wave_max, psf->wave_min);
 }

@@ -55,7 +55,7 @@ TEST(Readers, AreCancelledOnceAStopIsRequested) {
        {ReadPreprocImage(plain, workers).status(), ReadPreprocImage(rice, workers).status(),
         ReadPreprocHeader(rice, workers).status(), ReadPreprocCoded(rice, workers.stop).status(),
         ReadImageHduDouble(plain, "IVAR", workers).status(), ReadPsf(psf, workers.stop).status(),
-        ReadPsfOutline(psf, kMaxOutlineTermsBytes, workers.stop).status()}) {
+        ReadPsfOutline(psf, kMaxOutlineTableBytes, workers.stop).status()}) {
     EXPECT_TRUE(absl::IsCancelled(status)) << status;
   }
 }

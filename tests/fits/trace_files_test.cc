@@ -219,12 +219,14 @@ void ExpectSamePsf(const Psf& a, const Psf& b) {
   EXPECT_EQ(a.wave_min, b.wave_min);
   EXPECT_EQ(a.psferr, b.psferr);
   EXPECT_EQ(a.camera, b.camera);
-  ExpectSame(a.x, b.x);
-  ExpectSame(a.y, b.y);
-  ExpectSame(a.sigma_x, b.sigma_x);
-  ExpectSame(a.sigma_y, b.sigma_y);
-  ASSERT_EQ(a.terms.size(), b.terms.size());
-  for (size_t k = 0; k < a.terms.size(); ++k) ExpectSame(a.terms[k].amplitude, b.terms[k].amplitude);
+  ExpectSame(a.traces.x, b.traces.x);
+  ExpectSame(a.traces.y, b.traces.y);
+  const GaussHermiteCore &core = GaussHermite(a).core(), &expected = GaussHermite(b).core();
+  ExpectSame(core.sigma_x, expected.sigma_x);
+  ExpectSame(core.sigma_y, expected.sigma_y);
+  ASSERT_EQ(core.terms.size(), expected.terms.size());
+  for (size_t k = 0; k < core.terms.size(); ++k)
+    ExpectSame(core.terms[k].amplitude, expected.terms[k].amplitude);
 }
 
 class MovedPsf : public ::testing::Test {
@@ -247,12 +249,13 @@ class MovedPsf : public ::testing::Test {
 // A version 2 file: all parameters in one table without a name, whose COEFF has this form and each of whose
 // rows states its domain.
 void WriteVersion2(const Psf& psf, char form, const std::string& path) {
+  const GaussHermiteCore& core = GaussHermite(psf).core();
   const std::vector<std::pair<const char*, const LegendreTable*>> rows = {
       {"X", &psf.traces.x},
       {"Y", &psf.traces.y},
-      {"GHSIGX", &GaussHermite(psf).core().sigma_x},
-      {"GHSIGY", &GaussHermite(psf).core().sigma_y},
-      {"GH-0-0", &GaussHermite(psf).core().terms[0].amplitude}};
+      {"GHSIGX", &core.sigma_x},
+      {"GHSIGY", &core.sigma_y},
+      {"GH-0-0", &core.terms[0].amplitude}};
   const int64_t count = psf.traces.x.coeff.shape(1);
   FitsBuilder fits(1 << 20);
   fits.BeginImage("", DOUBLE_IMG, {});
@@ -261,10 +264,15 @@ void WriteVersion2(const Psf& psf, char form, const std::string& path) {
   fits.BeginTable("", static_cast<int64_t>(rows.size()), {"PARAM", "WAVEMIN", "WAVEMAX", "COEFF", "LAST"},
                   {"8A", "1D", "1D", absl::StrCat(psf.fibres * count, std::string(1, form)), "1J"});
   fits.Text("TDIM4", absl::StrFormat("(%d,%d)", count, psf.fibres), "");
-  const std::pair<const char*, int> integers[] = {
-      {"NPIX_X", psf.columns}, {"NPIX_Y", psf.rows}, {"HSIZEX", psf.stamp().x.middle},
-      {"HSIZEY", psf.stamp().y.middle},  {"FIBERMIN", 0},      {"FIBERMAX", psf.fibres - 1},
-      {"GHDEGX", 0},           {"GHDEGY", 0},        {"LEGDEG", static_cast<int>(count) - 1}};
+  const std::pair<const char*, int> integers[] = {{"NPIX_X", psf.columns},
+                                                  {"NPIX_Y", psf.rows},
+                                                  {"HSIZEX", psf.stamp().x.middle},
+                                                  {"HSIZEY", psf.stamp().y.middle},
+                                                  {"FIBERMIN", 0},
+                                                  {"FIBERMAX", psf.fibres - 1},
+                                                  {"GHDEGX", 0},
+                                                  {"GHDEGY", 0},
+                                                  {"LEGDEG", static_cast<int>(count) - 1}};
   for (const auto& [keyword, value] : integers) fits.Integer(keyword, value, "");
   for (size_t k = 0; k < rows.size(); ++k) {
     const LegendreTable& table = *rows[k].second;
@@ -308,7 +316,7 @@ TEST_F(MovedPsf, IsReadAsItIsMovedToTheBit) {
   const TraceReport report = SampleReport();
   const Psf read = Move(report);
   ExpectSamePsf(read, MovePsf(SamplePsf(), report.shifts));
-  EXPECT_NE(read.traces.x.coeff, SamplePsf().x.coeff);
+  EXPECT_NE(read.traces.x.coeff, SamplePsf().traces.x.coeff);
 }
 
 TEST_F(MovedPsf, TellsWhereItComesFrom) {
@@ -338,7 +346,7 @@ TEST_F(MovedPsf, TellsWhereItComesFrom) {
 TEST_F(MovedPsf, HasMoreCoefficientsIfTheShiftHas) {
   ASSERT_THAT(WritePsf(SamplePsf(), folder_ / "psf.fits"), IsOk());
   Psf small = SamplePsf();
-  small.x.coeff.Assign({3, 2}, 10);
+  small.traces.x.coeff.Assign({3, 2}, 10);
   ASSERT_THAT(WritePsf(small, folder_ / "psf.fits"), IsOk());
   TraceReport report = SampleReport();
   report.shifts.x = SampleAxis(0.3, 2, 6);
@@ -350,7 +358,7 @@ TEST_F(MovedPsf, HasMoreCoefficientsIfTheShiftHas) {
 TEST_F(MovedPsf, HasTracesOfDoublePrecisionWhereTheyWereFloats) {
   WriteFloatTraces(SamplePsf(), folder_.path());
   const Psf original = Original();
-  EXPECT_NE(original.traces.x.coeff, SamplePsf().x.coeff);
+  EXPECT_NE(original.traces.x.coeff, SamplePsf().traces.x.coeff);
   const TraceReport report = SampleReport();
   ExpectSamePsf(Move(report), MovePsf(original, report.shifts));
   const FitsFile original_file = File("psf.fits"), moved_file = File("moved.fits");
@@ -375,14 +383,14 @@ TEST_F(MovedPsf, OfVersion2HasMovedRows) {
 
 TEST_F(MovedPsf, OfVersion2HasMoreCoefficientsIfTheShiftHas) {
   Psf small = SamplePsf();
-  small.x.coeff.Assign({3, 4}, 10);
+  small.traces.x.coeff.Assign({3, 4}, 10);
   WriteVersion2(small, 'E', folder_ / "psf.fits");
   const Psf original = Original();
   TraceReport report = SampleReport();
   report.shifts.y = {};
   report.shifts.x = SampleAxis(0.3, 1, 6);
   const Psf read = Move(report);
-  ExpectSame(read.traces.x, MovePsf(original, report.shifts).x);
+  ExpectSame(read.traces.x, MovePsf(original, report.shifts).traces.x);
   EXPECT_EQ(read.traces.y.coeff.shape(1), 6);
 }
 
@@ -399,12 +407,12 @@ TEST_F(MovedPsf, KeepsItsTracesWhereTheyWereNotMoved) {
 }
 
 TEST_F(MovedPsf, KeepsFibresLostThatAreLost) {
-  for (LegendreTable Psf::*table : {&Psf::x, &Psf::sigma_y}) {
+  for (const bool in_trace : {true, false}) {
     Psf psf = SamplePsf();
-    (psf.*table).coeff(1, 1) = kNan;
+    (in_trace ? psf.traces.x : GaussHermite(psf).core().sigma_y).coeff(1, 1) = kNan;
     WriteVersion2(psf, 'D', folder_ / "psf.fits");
     const Psf original = Original();
-    EXPECT_EQ(original.sigma_x.coeff(1, 0), 0);
+    EXPECT_EQ(GaussHermite(original).core().sigma_x.coeff(1, 0), 0);
     const TraceReport report = SampleReport();
     ExpectSamePsf(Move(report), MovePsf(original, report.shifts));
   }

@@ -8,7 +8,7 @@ namespace {
 
 void ReadAsPsf(absl::string_view bytes) {
   const auto outline = ReadMetered(bytes, "a PSF's outline", [](const Source& source) {
-    return ReadPsfOutline(source, /*max_terms_bytes=*/4096);
+    return ReadPsfOutline(source, /*max_table_bytes=*/4096);
   });
   const auto psf = ReadMetered(bytes, "a PSF", [](const Source& source) { return ReadPsf(source); });
   if (!psf.ok()) return;

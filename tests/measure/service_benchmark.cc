@@ -77,7 +77,9 @@ Psf WidePsf(int fibres, double wave_max) {
   psf.columns = fibres + 10;
   psf.rows = 1000;
   psf.wave_max = wave_max;
-  for (LegendreTable* table : {&psf.traces.x, &psf.traces.y, &GaussHermite(psf).core().sigma_x, &GaussHermite(psf).core().sigma_y, &GaussHermite(psf).core().terms[0].amplitude}) {
+  std::vector<LegendreTable*> tables = GaussHermite(psf).Tables();
+  tables.insert(tables.end(), {&psf.traces.x, &psf.traces.y});
+  for (LegendreTable* table : tables) {
     table->wave_max = wave_max;
     table->coeff.Assign({fibres, 2});
     for (int i = 0; i < fibres; ++i) table->coeff(i, 0) = 1;

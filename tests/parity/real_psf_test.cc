@@ -58,11 +58,7 @@ std::shared_ptr<Psf> CutPsf(const Psf& psf, const FibreRange& fibres, double wav
   cut->wave_max = wave_max;
   cut->traces.x = SomeFibres(psf.traces.x, fibres, std::floor(low_x) - psf.stamp().x.middle - 2);
   cut->traces.y = SomeFibres(psf.traces.y, fibres, std::floor(low_y) - psf.stamp().y.middle - 2);
-  for (LegendreTable* table : {&GaussHermite(*cut).core().sigma_x, &GaussHermite(*cut).core().sigma_y, &GaussHermite(*cut).tail_amplitude, &GaussHermite(*cut).tail_core,
-                               &GaussHermite(*cut).tail_index, &GaussHermite(*cut).tail_scale_x, &GaussHermite(*cut).tail_scale_y}) {
-    *table = SomeFibres(*table, fibres, 0);
-  }
-  for (GaussHermiteTerm& term : GaussHermite(*cut).core().terms) term.amplitude = SomeFibres(term.amplitude, fibres, 0);
+  for (LegendreTable* table : GaussHermite(*cut).Tables()) *table = SomeFibres(*table, fibres, 0);
   return cut;
 }
 

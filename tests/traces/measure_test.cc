@@ -126,8 +126,8 @@ TEST(TraceShifts, OfThreePixelsAreMeasuredAsSmallOnesAre) {
     const TraceShifts shifts = Measure(far);
     ASSERT_EQ(shifts.x.status, ShiftStatus::kOk) << shifts.reason;
     ASSERT_EQ(shifts.y.status, ShiftStatus::kOk) << shifts.reason;
-    EXPECT_LT(LargestDifference(MovePsf(far.psf, shifts).x, expected.x), 0.001);
-    EXPECT_LT(LargestDifference(MovePsf(far.psf, shifts).y, expected.y), 0.005);
+    EXPECT_LT(LargestDifference(MovePsf(far.psf, shifts).traces.x, expected.traces.x), 0.001);
+    EXPECT_LT(LargestDifference(MovePsf(far.psf, shifts).traces.y, expected.traces.y), 0.005);
   }
 }
 
@@ -152,7 +152,8 @@ TEST(TraceShifts, AreTheSameWithAFirstPassOverFewerRows) {
 
 TEST(TraceShifts, AreTheSameIfThePsfHasRoomForHigherDegrees) {
   ShiftedFrame frame = GradientFrame();
-  frame.GaussHermite(psf).core().max_degree_x = frame.GaussHermite(psf).core().max_degree_y = 9;
+  GaussHermiteCore& core = GaussHermite(frame.psf).core();
+  core.max_degree_x = core.max_degree_y = 9;
   const TraceShifts high = Measure(frame), low = Measure(GradientFrame());
   EXPECT_LT(Difference(frame.psf, high.x.series, low.x.series).largest, 1e-5);
   EXPECT_LT(Difference(frame.psf, high.y.series, low.y.series).largest, 1e-4);
@@ -264,9 +265,9 @@ TEST(RefusedShifts, WhereTheTracesFitOneFibreAwayAsWell) {
     table->coeff = coeff;
   };
   frame.psf.fibres = 15;
-  for (LegendreTable* table : {&frame.psf.traces.x, &frame.psf.traces.y, &frame.GaussHermite(psf).core().sigma_x, &frame.GaussHermite(psf).core().sigma_y})
-    middle(table);
-  for (GaussHermiteTerm& term : frame.GaussHermite(psf).core().terms) middle(&term.amplitude);
+  middle(&frame.psf.traces.x);
+  middle(&frame.psf.traces.y);
+  for (LegendreTable* table : GaussHermite(frame.psf).Tables()) middle(table);
   ExpectRefused(Measure(frame), "as well one fibre away");
 }
 

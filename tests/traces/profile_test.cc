@@ -59,7 +59,8 @@ TEST(TraceRows, InvertTheTrace) {
     EXPECT_NEAR(rows.end_row(fibre), Evaluate(psf.traces.y, fibre, psf.traces.y.wave_max), 1);
     for (int row = rows.first_row(fibre); row < rows.end_row(fibre); row += 7) {
       const TracePosition position = rows.At(fibre, row);
-      const double wave = psf.traces.y.wave_min + 0.5 * (position.t + 1) * (psf.traces.y.wave_max - psf.traces.y.wave_min);
+      const double wave =
+          psf.traces.y.wave_min + 0.5 * (position.t + 1) * (psf.traces.y.wave_max - psf.traces.y.wave_min);
       EXPECT_NEAR(Evaluate(psf.traces.y, fibre, wave), row, 1e-5);
       EXPECT_NEAR(Evaluate(psf.traces.x, fibre, wave), position.x, 1e-5);
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/simulate/sky_and_targets.h"
+#include "core/simulate/truth_grid.h"
 #include "core/traces/measure.h"
 #include "core/traces/shifts/reference.h"
 #include "tests/support/build_paths.h"
@@ -42,8 +43,9 @@ ShiftedFrameOptions OfLines(char camera, const ReferenceSpectrum& reference) {
     lines.push_back({wave, 300 * std::pow(100, rank)});
   }
   options.edit_truth = [lines](Truth* truth) {
-    *truth =
-        MakeLampTruth(static_cast<int>(truth->fibres.size()), truth->wave.front(), truth->wave.back(), lines);
+    const int bins = static_cast<int>(truth->wave.size());
+    const WavelengthGrid grid = {truth->wave.front(), kTruthStep, bins};
+    *truth = MakeLampTruth(static_cast<int>(truth->fibres.size()), grid, lines).value();
   };
   return options;
 }

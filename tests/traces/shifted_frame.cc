@@ -13,6 +13,7 @@
 #include "core/simulate/instrument.h"
 #include "core/simulate/renderer.h"
 #include "core/simulate/sky_and_targets.h"
+#include "core/simulate/truth_grid.h"
 
 namespace spexd::testing {
 
@@ -27,14 +28,14 @@ ShiftedFrame MakeShiftedFrame(const ShiftedFrameOptions& options) {
   std::printf("seed %d\n", static_cast<int>(complete->seed));
   frame.psf = *psf;
   if (options.edit_psf) options.edit_psf(&frame.psf);
-  constexpr double kMargin = 12;  // Angstrom of light beyond the traces
-  Truth truth = MakeTruth(complete->fibres, psf->wave_min - kMargin, psf->wave_max + kMargin, complete->seed);
+  const WavelengthGrid grid = MakeTruthGrid(*psf).value();
+  Truth truth = MakeTruth(complete->fibres, grid, complete->seed);
   frame.sky.wave = truth.wave;
-  frame.sky.flux = MakeSky(truth.wave, complete->seed);
+  frame.sky.flux = MakeSky(grid, complete->seed);
   if (options.edit_truth) options.edit_truth(&truth);
   frame.drawn = MovePsf(frame.psf, options.x, options.y);
   PreprocFile preproc;
-  Expose(*complete, frame.drawn, RenderTruth(frame.drawn, truth, 2), preproc);
+  Expose(*complete, frame.drawn, RenderTruth(frame.drawn, truth, 2).value(), preproc);
   frame.truth = std::move(truth);
   frame.image.pixels = std::move(preproc.pixels);
   frame.image.ivar = std::move(preproc.ivar);

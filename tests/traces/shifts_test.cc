@@ -34,11 +34,12 @@ TEST(MovedPsf, HasTheTracesOfTheStaleOnePlusTheSeries) {
   const std::vector<double> positions = FibrePositions(psf);
   for (int i = 0; i < psf.fibres; ++i) {
     for (const double t : {-1.0, -0.4, 0.0, 0.7, 1.0}) {
-      const double wave = psf.traces.x.wave_min + 0.5 * (t + 1) * (psf.traces.x.wave_max - psf.traces.x.wave_min);
+      const double wave =
+          psf.traces.x.wave_min + 0.5 * (t + 1) * (psf.traces.x.wave_max - psf.traces.x.wave_min);
       EXPECT_NEAR(Evaluate(moved.traces.x, i, wave),
                   Evaluate(psf.traces.x, i, wave) + EvaluateShift(Gradient(), positions[i], t), 1e-10);
-      EXPECT_NEAR(Evaluate(moved.traces.y, i, wave), Evaluate(psf.traces.y, i, wave) + EvaluateShift(y, positions[i], t),
-                  1e-10);
+      EXPECT_NEAR(Evaluate(moved.traces.y, i, wave),
+                  Evaluate(psf.traces.y, i, wave) + EvaluateShift(y, positions[i], t), 1e-10);
     }
   }
   EXPECT_EQ(moved.content_hash, "");

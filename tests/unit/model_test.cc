@@ -120,12 +120,13 @@ Psf SmallPsf() {
   psf.columns = 50;
   psf.fibres = 2;
   GaussHermite(psf).stamp = {CentredAxis(4), CentredAxis(4)};
-  GaussHermite(psf).core().max_degree_x = GaussHermite(psf).core().max_degree_y = 1;
+  GaussHermiteCore& core = GaussHermite(psf).core();
+  core.max_degree_x = core.max_degree_y = 1;
   psf.wave_min = 5000;
   psf.wave_max = 6000;
   psf.traces.x = psf.traces.y = Constant(2, 20);
-  GaussHermite(psf).core().sigma_x = GaussHermite(psf).core().sigma_y = Constant(2, 1);
-  GaussHermite(psf).core().terms = {{0, 0, Constant(2, 1)}};
+  core.sigma_x = core.sigma_y = Constant(2, 1);
+  core.terms = {{0, 0, Constant(2, 1)}};
   return psf;
 }
 
@@ -201,7 +202,7 @@ TEST(CheckPsf, NamesTablesThatDoNotFit) {
   psf.traces.x.coeff.Assign({2, 65});
   EXPECT_THAT(Complaint(psf), HasSubstr("XTRACE has 65 coefficients, must be 1 to 64"));
   psf = SmallPsf();
-  GaussHermite(psf).core().sigma_x.wave_max = GaussHermite(psf).core().sigma_x.wave_min;
+  GaussHermite(psf).core().sigma_x.wave_max = 5000;
   EXPECT_THAT(Complaint(psf), HasSubstr("GHSIGX has WAVEMIN 5000, WAVEMAX 5000"));
   for (const double wave : {1e308, 2e9, kInfinity, kNan}) {
     psf = SmallPsf();
@@ -227,7 +228,7 @@ TEST(CheckPsf, NamesTermsThatDoNotFit) {
   GaussHermite(psf).core().terms.push_back({1, 1, Constant(2, kNan)});
   EXPECT_THAT(Complaint(psf), HasSubstr("GH-1-1 has a coefficient that is not finite"));
   psf = SmallPsf();
-  GaussHermite(psf).core().terms.push_back(GaussHermite(psf).core().terms.front());
+  GaussHermite(psf).core().terms.push_back({0, 0, Constant(2, 1)});
   EXPECT_THAT(Complaint(psf), HasSubstr("GH-0-0 is given twice"));
   psf = SmallPsf();
   GaussHermite(psf).tail_amplitude = Constant(2, 0.1);

@@ -15,6 +15,7 @@
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/hdu/source.h"
+#include "core/fits/readers.h"
 #include "core/fits/true_source_writer.h"
 #include "core/fits/writers.h"
 #include "core/model/wavelength_grid.h"
@@ -29,8 +30,7 @@ namespace {
 
 struct SimulateCommandOptions {
   SimulatorOptions simulator;
-  std::string camera = "r";
-  std::string folder = ".";
+  std::string psf, camera, folder = ".";
   bool rice = false, gzip = false, no_noise = false;
   int exposures = 1;
   std::string stars, wavelength, arc;
@@ -39,15 +39,16 @@ struct SimulateCommandOptions {
   bool HasField() const { return !stars.empty() || sky_fibres.has_value() || emitters.has_value(); }
 };
 
+// REQUIRES: the simulator's options are complete.
 class Paths {
  public:
   // Paths of what all exposures have in common.
   explicit Paths(const SimulateCommandOptions& options)
-      : folder_(options.folder), tail_(absl::StrCat(options.camera, "0.fits")) {}
+      : folder_(options.folder), tail_(absl::StrFormat("%c0.fits", *options.simulator.camera)) {}
   // Paths of an exposure, with its number where there are several.
   Paths(const SimulateCommandOptions& options, int exposure) : Paths(options) {
     if (options.exposures == 1) return;
-    tail_ = absl::StrFormat("%s0-%08d.fits", options.camera, kFirstExposureId + exposure);
+    tail_ = absl::StrFormat("%c0-%08d.fits", *options.simulator.camera, kFirstExposureId + exposure);
   }
   std::string Of(absl::string_view kind) const { return folder_ / absl::StrCat(kind, "-", tail_); }
 
@@ -55,6 +56,12 @@ class Paths {
   std::filesystem::path folder_;
   std::string tail_;
 };
+
+absl::StatusOr<std::shared_ptr<const Psf>> LoadPsf(const std::string& path) {
+  SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
+  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+  return std::make_shared<const Psf>(std::move(psf));
+}
 
 absl::StatusOr<Field> FieldOf(const SimulateCommandOptions& options) {
   Field field{nullptr, options.sky_fibres.value_or(-1), options.emitters.value_or(-1)};
@@ -108,7 +115,7 @@ absl::Status WriteExposure(const SimulateCommandOptions& options, const Simulati
   const Paths paths(options, options.simulator.exposure), common(options);
   const std::string preproc = absl::StrCat(paths.Of("preproc"), options.gzip ? ".gz" : "");
   Writer write;
-  if (first) {
+  if (first && options.psf.empty()) {
     SPEXD_RETURN_IF_ERROR(
         write(common.Of("psf"), [&](const std::string& path) { return WritePsf(simulation.psf, path); }));
   }
@@ -124,7 +131,7 @@ absl::Status WriteExposure(const SimulateCommandOptions& options, const Simulati
   }
   if (field && first && grid.has_value()) {
     SPEXD_RETURN_IF_ERROR(write(common.Of("fiberflat"), [&](const std::string& path) {
-      return WriteTrueFiberflat(simulation.sources, *grid, std::string{options.simulator.camera, '0'}, path);
+      return WriteTrueFiberflat(simulation.sources, *grid, StatedCamera(options.simulator), path);
     }));
   }
   if (first) {
@@ -137,7 +144,10 @@ absl::Status WriteExposure(const SimulateCommandOptions& options, const Simulati
 }
 
 absl::Status Simulate(SimulateCommandOptions options) {
-  options.simulator.camera = options.camera[0];
+  if (!options.camera.empty()) options.simulator.camera = options.camera[0];
+  if (!options.psf.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(options.simulator.psf, LoadPsf(options.psf));
+  }
   options.simulator.noise = !options.no_noise;
   std::optional<WavelengthGrid> grid;
   if (options.HasField()) {
@@ -151,6 +161,7 @@ absl::Status Simulate(SimulateCommandOptions options) {
   if (!options.arc.empty()) {
     SPEXD_ASSIGN_OR_RETURN(options.simulator.lamps, ReadLamps(options.arc));
   }
+  SPEXD_ASSIGN_OR_RETURN(options.simulator, CompleteOptions(options.simulator));
   std::error_code error;  // a failure shows as the file that cannot be made
   std::filesystem::create_directories(options.folder, error);
   SPEXD_RETURN_IF_ERROR(CheckWritable(Paths(options, 0).Of("truth")));
@@ -177,13 +188,17 @@ void AddSimulate(CLI::App* app, Action* action) {
   SimulateCommandOptions& o = *options;
   CLI::App* command =
       app->add_subcommand("simulate", "Simulate a PSF, a frame seen through it and its true spectra");
-  command->add_option("--camera", o.camera, "b, r or z")
-      ->capture_default_str()
+  command->add_option("--camera", o.camera, "b, r or z; without it that of --psf, else r")
       ->check(CLI::IsMember({"b", "r", "z"}));
+  CLI::Option* psf = command->add_option(
+      "-p,--psf", o.psf,
+      "PSF of any instrument that the frame is seen through, instead of one that is made: fibres, CCD and "
+      "wavelengths are its own");
   command->add_option("--fibres", o.simulator.fibres, "Number of fibres")->capture_default_str();
   command->add_option("--rows", o.simulator.rows, "CCD rows; 0: the camera's")->capture_default_str();
   command->add_option("--columns", o.simulator.columns, "CCD columns; 0: as many as the fibres need")
       ->capture_default_str();
+  for (const char* other : {"--fibres", "--rows", "--columns"}) psf->excludes(command->get_option(other));
   command->add_option("--seed", o.simulator.seed, "Random seed")->capture_default_str();
   command->add_option("--cosmic-rays", o.simulator.cosmic_rays, "Number of cosmic rays; -1: by area")
       ->capture_default_str();
@@ -192,7 +207,9 @@ void AddSimulate(CLI::App* app, Action* action) {
   command->add_option("--holes", o.simulator.holes, "Number of saturated holes of 60 x 18 pixels")
       ->capture_default_str();
   command->add_flag("--no-noise", o.no_noise, "No noise");
-  command->add_option("--out-dir", o.folder, "Folder for psf-, preproc- and truth-<camera>0.fits")
+  command
+      ->add_option("--out-dir", o.folder,
+                   "Folder for psf-, preproc- and truth-<camera>0.fits; no psf- with --psf")
       ->capture_default_str();
   command->add_flag("--rice", o.rice,
                     "Rice-compress the frame: IMAGE and READNOISE are quantised, IVAR and MASK are stored "
@@ -209,10 +226,10 @@ void AddSimulate(CLI::App* app, Action* action) {
       ->add_option("--emitters", o.emitters,
                    "Number of galaxies with emission lines; without it a quarter of the targets beside "
                    "stars, else all")
-      ->check(CLI::Range(0, kMaxSimulatedFibres))
+      ->check(CLI::Range(0, kMaxFibres))
       ->group(group);
   command->add_option("--sky-fibres", o.sky_fibres, "Number of sky fibres; without it a tenth")
-      ->check(CLI::Range(1, kMaxSimulatedFibres))
+      ->check(CLI::Range(1, kMaxFibres))
       ->group(group);
   CLI::Option* arc =
       command

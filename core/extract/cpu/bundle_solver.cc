@@ -51,7 +51,7 @@ BundlePlan EstimatePlan(const Psf& psf, const WavelengthGrid& padded, int fibres
   plan.fibre_reach = std::min(fibres - 1, FibreReachEstimate(psf));
   // Only whole spots tell how many; this is the most.
   plan.block = IsComplete(psf) ? FibresPerBlock(psf, padded, plan.fibres, plan.fibre_reach)
-                                : std::max(1, plan.fibre_reach);
+                               : std::max(1, plan.fibre_reach);
   plan.end_column = ColumnsEstimate(psf, padded, fibres);
   return plan;
 }

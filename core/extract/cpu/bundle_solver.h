@@ -6,13 +6,13 @@
 #include <stop_token>
 
 #include "absl/status/statusor.h"
+#include "core/extract/cpu/spots/spots.h"
 #include "core/extract/cpu/stages/bundle_image.h"
 #include "core/extract/cpu/stages/eliminate.h"
 #include "core/extract/cpu/stages/model.h"
 #include "core/extract/cpu/stages/normal.h"
 #include "core/extract/cpu/stages/resolution.h"
 #include "core/extract/cpu/stages/solve.h"
-#include "core/extract/cpu/spots/spots.h"
 #include "core/extract/engine.h"
 #include "core/plan/bundle_plan.h"
 

@@ -64,8 +64,10 @@ absl::StatusOr<ImageLayout> LayoutOf(const Hdu& hdu) {
     default:
       return hdu.Error(absl::StrFormat("ZBITPIX is %d, must be 8, 16, 32, 64, -32 or -64", layout.bitpix));
   }
-  if (layout.axes.empty() || layout.axes.size() > 3) {
-    return hdu.Error(absl::StrFormat("has %d axes, must be 1 to 3", layout.axes.size()));
+  const size_t max_axes = layout.compressed ? 3 : 4;
+  if (layout.axes.empty() || layout.axes.size() > max_axes) {
+    return hdu.Error(absl::StrFormat("has %d axes, must be 1 to %d%s", layout.axes.size(), max_axes,
+                                     layout.compressed ? " where it is tile-compressed" : ""));
   }
   layout.pixels = 1;
   for (int64_t extent : layout.axes) {
@@ -140,8 +142,10 @@ template absl::Status DecodeImage(const Hdu&, const ImageLayout&, const Workers&
 template absl::Status DecodeImage(const Hdu&, const ImageLayout&, const Workers&, absl::Span<uint16_t>);
 template absl::StatusOr<Array<float, 2>> ReadImage<float, 2>(const Hdu&, const Workers&);
 template absl::StatusOr<Array<float, 3>> ReadImage<float, 3>(const Hdu&, const Workers&);
+template absl::StatusOr<Array<double, 1>> ReadImage<double, 1>(const Hdu&, const Workers&);
 template absl::StatusOr<Array<double, 2>> ReadImage<double, 2>(const Hdu&, const Workers&);
 template absl::StatusOr<Array<double, 3>> ReadImage<double, 3>(const Hdu&, const Workers&);
+template absl::StatusOr<Array<double, 4>> ReadImage<double, 4>(const Hdu&, const Workers&);
 template absl::StatusOr<Array<uint32_t, 2>> ReadImage<uint32_t, 2>(const Hdu&, const Workers&);
 
 }  // namespace spexd

@@ -18,7 +18,7 @@ namespace spexd {
 // Type and shape of an image HDU, once uncompressed.
 struct ImageLayout {
   int bitpix = 0;
-  std::vector<int64_t> axes;  // NAXIS1 first; 1 to 3 of them
+  std::vector<int64_t> axes;  // NAXIS1 first; 1 to 4 of them, 3 where it is compressed
   int64_t pixels = 0;         // their product, > 0
   Scaling scaling;
   bool compressed = false;
@@ -28,7 +28,7 @@ struct ImageLayout {
   std::string ShapeText() const;
 };
 
-// InvalidArgument unless the HDU is an image of 1 to 3 axes with at least one pixel.
+// InvalidArgument unless the HDU is an image of a possible number of axes with at least one pixel.
 absl::StatusOr<ImageLayout> LayoutOf(const Hdu& hdu);
 
 // Whether the image decodes to uint16_t and uint32_t: integers, unscaled but for a whole offset.

@@ -21,7 +21,8 @@ struct Named {
 };
 
 // All tables that spots have; terms may lack their coefficients.
-template <typename Spots, typename Table = std::conditional_t<std::is_const_v<Spots>, const LegendreTable, LegendreTable>>
+template <typename Spots,
+          typename Table = std::conditional_t<std::is_const_v<Spots>, const LegendreTable, LegendreTable>>
 std::vector<Named<Table>> NamedTables(Spots& spots) {
   std::vector<Named<Table>> tables;
   for (size_t k = 0; k < spots.cores.size(); ++k) {
@@ -75,8 +76,8 @@ bool AddCore(const GaussHermiteCore& core, const Stamp& stamp, int fibre, double
   const double sigma_x = Evaluate(core.sigma_x, fibre, wave), sigma_y = Evaluate(core.sigma_y, fibre, wave);
   if (!(sigma_x > 0) || !(sigma_y > 0)) return false;
   std::vector<double> gx((core.max_degree_x + 1) * nx), gy((core.max_degree_y + 1) * ny);
-  PixelIntegrals(core.max_degree_x, half_x, dx, sigma_x, gx.data(), nx);
-  PixelIntegrals(core.max_degree_y, half_y, dy, sigma_y, gy.data(), ny);
+  PixelIntegrals(core.max_degree_x, stamp.x, dx, sigma_x, gx.data(), nx);
+  PixelIntegrals(core.max_degree_y, stamp.y, dy, sigma_y, gy.data(), ny);
   std::vector<double> h((core.max_degree_x + 1) * ny, 0.0);  // sum_b c_ab g_b(row)
   for (const GaussHermiteTerm& term : core.terms) {
     const double amplitude = Evaluate(term.amplitude, fibre, wave);
@@ -86,8 +87,8 @@ bool AddCore(const GaussHermiteCore& core, const Stamp& stamp, int fibre, double
   for (int row = 0; row < ny; ++row) {
     for (int a = 0; a <= core.max_degree_x; ++a) {
       for (int column = 0; column < nx; ++column) {
-        if (cutoff && !IsWithinCutoff(column - half_x - dx, row - half_y - dy, 1 / sigma_x, 1 / sigma_y,
-                                      *cutoff)) {
+        if (cutoff &&
+            !IsWithinCutoff(column - half_x - dx, row - half_y - dy, 1 / sigma_x, 1 / sigma_y, *cutoff)) {
           continue;
         }
         values[row * nx + column] += h[a * ny + row] * gx[a * nx + column];
@@ -175,8 +176,7 @@ void GaussHermiteSpots::Evaluate(int fibre, double wave, const SpotPosition& x, 
   std::ranges::fill(values, 0.0);
   const auto at = [&](const LegendreTable& table) { return spexd::Evaluate(table, fibre, wave); };
   for (size_t k = 0; k < cores.size(); ++k) {
-    const std::optional<double> end =
-        k == 0 && !cutoff.empty() ? std::optional(at(cutoff)) : std::nullopt;
+    const std::optional<double> end = k == 0 && !cutoff.empty() ? std::optional(at(cutoff)) : std::nullopt;
     if (!AddCore(cores[k], stamp, fibre, wave, x.offset, y.offset, end, values)) {
       std::ranges::fill(values, 0.0);
       return;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/base/host_device.h"
+#include "core/model/spots/stamp.h"
 
 namespace spexd {
 
@@ -27,23 +28,22 @@ SPEXD_HOST_DEVICE inline void Antiderivatives(int degree, double u, const Use& u
   }
 }
 
-// u at a pixel's lower edge; edge 2 half + 1 ends the last pixel. `offset` is the centre relative to the
+// u at a pixel's lower edge; the edge after the last pixel ends it. `offset` is the centre relative to the
 // spot's middle pixel.
-SPEXD_HOST_DEVICE inline double EdgeAt(int edge, int half, double offset, double inverse_sigma) {
-  return (edge - half - 0.5 - offset) * inverse_sigma;
+SPEXD_HOST_DEVICE inline double EdgeAt(int edge, int middle, double offset, double inverse_sigma) {
+  return (edge - middle - 0.5 - offset) * inverse_sigma;
 }
 
-// Integrals over the 2 half + 1 pixels of He_k(u) exp(-u^2/2) / sqrt(2 pi), u = (pixel - offset) / sigma, for
+// Integrals over the pixels of an axis of He_k(u) exp(-u^2/2) / sqrt(2 pi), u = (pixel - offset) / sigma, for
 // k = 0..degree: out[k * stride + pixel]. REQUIRES: sigma > 0.
-SPEXD_HOST_DEVICE inline void PixelIntegrals(int degree, int half, double offset, double sigma, double* out,
-                                             int stride) {
+SPEXD_HOST_DEVICE inline void PixelIntegrals(int degree, const StampAxis& axis, double offset, double sigma,
+                                             double* out, int stride) {
   const double inverse_sigma = 1 / sigma;
-  const int pixels = 2 * half + 1;
-  for (int edge = 0; edge <= pixels; ++edge) {
+  for (int edge = 0; edge <= axis.size; ++edge) {
     // The antiderivative at this edge ends pixel edge - 1 and begins pixel edge.
-    Antiderivatives(degree, EdgeAt(edge, half, offset, inverse_sigma), [=](int k, double value) {
+    Antiderivatives(degree, EdgeAt(edge, axis.middle, offset, inverse_sigma), [=](int k, double value) {
       if (edge > 0) out[k * stride + edge - 1] = value - out[k * stride + edge - 1];
-      if (edge < pixels) out[k * stride + edge] = value;
+      if (edge < axis.size) out[k * stride + edge] = value;
     });
   }
 }

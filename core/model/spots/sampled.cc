@@ -15,7 +15,8 @@ namespace {
 constexpr double kPositionMargin = 0.01;
 
 absl::Status CheckAxis(const char* name, const StampAxis& axis) {
-  if (axis.size >= 1 && axis.size <= kMaxStampSide && axis.lead >= 0 && axis.lead < 1) return absl::OkStatus();
+  if (axis.size >= 1 && axis.size <= kMaxStampSide && axis.lead >= 0 && axis.lead < 1)
+    return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("PSF: a spot covers %d CCD %s, must be 1 to %d", axis.size, name, kMaxStampSide));
 }
@@ -24,8 +25,9 @@ absl::Status CheckAscending(const char* name, const std::vector<double>& numbers
   for (size_t k = 0; k < numbers.size(); ++k) {
     const bool finite = std::isfinite(numbers[k]) && std::fabs(numbers[k]) <= kMaxWavelength;
     if (!finite || (k > 0 && !(numbers[k] > numbers[k - 1]))) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "PSF: %s is not ascending and within %g: number %d is %g", name, kMaxWavelength, k + 1, numbers[k]));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("PSF: %s is not ascending and within %g: number %d is %g", name, kMaxWavelength,
+                          k + 1, numbers[k]));
     }
   }
   return absl::OkStatus();
@@ -65,12 +67,12 @@ absl::Status SampledSpots::CheckOutline(int fibre_count) const {
                         layout.images, layout.powers, kMaxSampledImages, kMaxImagePowers));
   }
   if (StampsBytes(layout) > kMaxStampsBytes) {
-    return absl::InvalidArgumentError(absl::StrFormat("PSF: the images of spots take %d bytes, the limit is %d",
-                                                      StampsBytes(layout), kMaxStampsBytes));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "PSF: the images of spots take %d bytes, the limit is %d", StampsBytes(layout), kMaxStampsBytes));
   }
   if (static_cast<int>(fibres.size()) != fibre_count) {
-    return absl::InvalidArgumentError(absl::StrFormat("PSF: the spots are of %d fibres, the traces of %d",
-                                                      fibres.size(), fibre_count));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("PSF: the spots are of %d fibres, the traces of %d", fibres.size(), fibre_count));
   }
   SPEXD_RETURN_IF_ERROR(CheckAscending("SPOTPOS", positions));
   SPEXD_RETURN_IF_ERROR(CheckAscending("SPOTWAVE", wavelengths));
@@ -193,7 +195,8 @@ double MeanSigmaY(const SampledSpots& spots) {
   const int64_t per_image = int64_t{layout.stored_phases()} * layout.stored_phases();
   double sum = 0, first = 0, second = 0;
   for (int64_t image = 0; image < layout.images; ++image) {
-    if (layout.powers > 0 && (spots.powers[image % layout.powers].x | spots.powers[image % layout.powers].y) != 0)
+    if (layout.powers > 0 &&
+        (spots.powers[image % layout.powers].x | spots.powers[image % layout.powers].y) != 0)
       continue;
     const absl::Span<const float> stamp = spots.stamps.Row(image * per_image);
     for (int row = 0; row < ny; ++row) {

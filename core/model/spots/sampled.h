@@ -50,7 +50,8 @@ struct SampledSpots {
 int64_t StampsBytes(const SampledLayout& layout);
 
 // Sets a grid's stamp and phases for images of columns x rows samples, `oversampling` of them to a CCD pixel
-// along each axis. The spot's centre is at sample (centre_x, centre_y), whose integers are the samples' centres.
+// along each axis. The spot's centre is at sample (centre_x, centre_y), whose integers are the samples'
+// centres.
 void LayOutImages(int columns, int rows, int oversampling, double centre_x, double centre_y,
                   SampledLayout* layout);
 

@@ -1,5 +1,5 @@
-// The formula of a sampled spot, defined once for all engines: a weighted sum of images, shifted to the spot's
-// position, clipped at 0 and scaled to sum 1.
+// The formula of a sampled spot, defined once for all engines: a weighted sum of images, shifted to the
+// spot's position, clipped at 0 and scaled to sum 1.
 //
 // Images are stored as stamps of CCD pixels, one for each of `phases` x `phases` positions of a spot within a
 // pixel. Between those positions either the four nearest stamps are interpolated linearly, or the sum of
@@ -20,13 +20,13 @@ inline constexpr int kMaxImagePowers = 64;
 
 enum class SubpixelShift : int32_t { kLinear, kSinc };
 
-// What the weights of images depend on. A grid's images stand at positions on the slit and wavelengths, between
-// which they are interpolated linearly, and extrapolated beyond them. A group of polynomials has an image for
-// each power of the spot's position on the CCD, x^a y^b.
+// What the weights of images depend on. A grid's images stand at positions on the slit and wavelengths,
+// between which they are interpolated linearly, and extrapolated beyond them. A group of polynomials has an
+// image for each power of the spot's position on the CCD, x^a y^b.
 struct SampledFibre {
   double position = 0;  // on the slit
   int32_t group = 0;
-  int32_t is_empty = 0;  // 1: the fibre has no spots
+  int32_t is_empty = 0;                             // 1: the fibre has no spots
   double x0 = 0, x_scale = 0, y0 = 0, y_scale = 0;  // x = x_scale (column - x0), y likewise
 };
 struct ImagePowers {
@@ -83,7 +83,8 @@ SPEXD_HOST_DEVICE inline Between FindBetween(const double* numbers, int count, d
   return {low, low + 1, (value - numbers[low]) / (numbers[low + 1] - numbers[low])};
 }
 
-// Between which phases a spot lies, given the part of a pixel, in [0, 1), by which it is beyond its first pixel.
+// Between which phases a spot lies, given the part of a pixel, in [0, 1), by which it is beyond its first
+// pixel.
 SPEXD_HOST_DEVICE inline Between FindPhase(const SampledLayout& layout, double part) {
   const double at = part * layout.phases;
   int low = static_cast<int>(at);

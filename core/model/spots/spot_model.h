@@ -1,4 +1,5 @@
-// The models of spots. A PSF is traces and a spot model, which gives a fibre's spot at a wavelength and centre.
+// The models of spots. A PSF is traces and a spot model, which gives a fibre's spot at a wavelength and
+// centre.
 //
 // Every model has these members:
 //
@@ -7,14 +8,15 @@
 //   bool IsComplete() const                    whether spots can be evaluated: not in an outline, which lacks
 //                                              large tables
 //   WaveRange Domain() const                   wavelengths for which it is made, Angstrom
-//   Status CheckOutline(int fibres) const      InvalidArgument, naming the value and the limit, unless all but
-//                                              the large tables has values that are possible for this number of
-//                                              fibres
+//   Status CheckOutline(int fibres) const      InvalidArgument, naming the value and the limit, unless all
+//   but
+//                                              the large tables has values that are possible for this number
+//                                              of fibres
 //   Status Check(int fibres) const             the same for all of it
-//   Status CheckOn(WaveRange range) const      InvalidArgument if what spots are made of may exceed limits there
-//   double Flops() const                       operations of a spot, an estimate
-//   double SigmaY(int fibre, double wave) const     width along rows, pixels, an estimate
-//   void Evaluate(fibre, wave, x, y, values) const  a spot's values [row, column] before they are clipped at 0
+//   Status CheckOn(WaveRange range) const      InvalidArgument if what spots are made of may exceed limits
+//   there double Flops() const                       operations of a spot, an estimate double SigmaY(int
+//   fibre, double wave) const     width along rows, pixels, an estimate void Evaluate(fibre, wave, x, y,
+//   values) const  a spot's values [row, column] before they are clipped at 0
 //                                                   and scaled; NaN or not positive in sum: it is empty
 //   vector<LegendreTable*> Tables()            its series of all fibres
 //   void EmptyFibre(int fibre)                 makes the fibre's spots empty

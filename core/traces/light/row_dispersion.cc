@@ -125,7 +125,8 @@ double SteepestDispersion(const Psf& psf) {
     for (int k = 0; k < kPoints; ++k) {
       const double t = 2.0 * k / (kPoints - 1) - 1;
       const double rows = EvaluateLegendre(psf.traces.y.coeff.Row(fibre), t).slope;  // per unit of t
-      if (rows > 0) steepest = std::max(steepest, 0.5 * (psf.traces.y.wave_max - psf.traces.y.wave_min) / rows);
+      if (rows > 0)
+        steepest = std::max(steepest, 0.5 * (psf.traces.y.wave_max - psf.traces.y.wave_min) / rows);
     }
   }
   return steepest;

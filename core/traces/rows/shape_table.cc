@@ -8,9 +8,10 @@
 namespace spexd::traces {
 
 absl::StatusOr<ShapeTable> ShapeTable::Make(const Psf& psf, const Workers& workers) {
+  const GaussHermiteCore& core = GaussHermite(psf).core();
   ShapeTable table;
-  table.degree_x_ = GaussHermite(psf).core().max_degree_x;
-  table.degree_y_ = GaussHermite(psf).core().max_degree_y;
+  table.degree_x_ = core.max_degree_x;
+  table.degree_y_ = core.max_degree_y;
   const int columns = table.degree_y_ + 1;
   table.values_.Assign({psf.fibres, kNodes, 2 + (table.degree_x_ + 1) * columns});
   std::vector<double> wave(kNodes);
@@ -27,9 +28,9 @@ absl::StatusOr<ShapeTable> ShapeTable::Make(const Psf& psf, const Workers& worke
         table.values_(i, k, parameter) = static_cast<float>(value);
       }
     };
-    store(GaussHermite(psf).core().sigma_x, 0, true);
-    store(GaussHermite(psf).core().sigma_y, 1, true);
-    for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms) {
+    store(core.sigma_x, 0, true);
+    store(core.sigma_y, 1, true);
+    for (const GaussHermiteTerm& term : core.terms) {
       store(term.amplitude, 2 + term.degree_x * columns + term.degree_y, false);
     }
     return absl::OkStatus();

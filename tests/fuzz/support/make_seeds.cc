@@ -27,8 +27,9 @@ using testing::WriteBytes;
 // Whether all could be written.
 bool WritePsfs(const std::string& folder) {
   Psf tail = testing::SamplePsf();
-  tail.tail_amplitude = tail.tail_core = tail.tail_index = tail.tail_scale_x = tail.tail_scale_y =
-      tail.sigma_x;
+  GaussHermiteSpots& spots = GaussHermite(tail);
+  spots.tail_amplitude = spots.tail_core = spots.tail_index = spots.tail_scale_x = spots.tail_scale_y =
+      spots.core().sigma_x;
   WriteBytes(folder + "/version-2.fits.gz", testing::ManyTermsPsf(3, 2));
   return WritePsf(testing::SamplePsf(), folder + "/version-3.fits").ok() &&
          WritePsf(tail, folder + "/tail.fits").ok() &&

@@ -142,8 +142,9 @@ Psf StraightPsf(int rows, int columns, int fibres) {
     psf.traces.x.coeff(i, 0) = 4 + 7 * (i % 10);
     psf.traces.y.coeff(i, 1) = 0.5 * rows - 4;
   }
-  GaussHermite(psf).core().sigma_x = GaussHermite(psf).core().sigma_y = constant(1);
-  GaussHermite(psf).core().terms.push_back({0, 0, constant(1)});
+  GaussHermiteCore& core = GaussHermite(psf).core();
+  core.sigma_x = core.sigma_y = constant(1);
+  core.terms.push_back({0, 0, constant(1)});
   return psf;
 }
 

@@ -34,9 +34,10 @@ Psf SmallPsf(int variant) {
     psf.traces.x.coeff(i, 0) = 4 + 7 * i;
     psf.traces.y.coeff(i, 1) = kRows / 2.0 - 4;
   }
-  GaussHermite(psf).core().sigma_x = Constant(1 + 0.01 * variant);
-  GaussHermite(psf).core().sigma_y = Constant(1);
-  GaussHermite(psf).core().terms.push_back({0, 0, Constant(1)});
+  GaussHermiteCore& core = GaussHermite(psf).core();
+  core.sigma_x = Constant(1 + 0.01 * variant);
+  core.sigma_y = Constant(1);
+  core.terms.push_back({0, 0, Constant(1)});
   return psf;
 }
 

@@ -107,15 +107,15 @@ HWY_INLINE void SumSeries(const GaussHermiteTask& task, int bin) {
   }
 }
 
-// Integrals of every degree over the pixels of one axis: PixelIntegrals of gauss_hermite_formula.h. Functions of
-// vectors cannot share that code, because they are compiled for each target.
-HWY_INLINE void Integrate(int degree, int half, V offset, V sigma, int64_t stride, double* out) {
+// Integrals of every degree over the pixels of one axis: PixelIntegrals of gauss_hermite_formula.h. Functions
+// of vectors cannot share that code, because they are compiled for each target.
+HWY_INLINE void Integrate(int degree, const StampAxis& axis, V offset, V sigma, int64_t stride, double* out) {
   const Tag d;
   const auto inverse = hn::Div(hn::Set(d, 1.0), sigma);
   V before[kMaxHermiteDegree + 1];
   for (int k = 0; k <= degree; ++k) before[k] = hn::Zero(d);
-  for (int edge = 0; edge <= 2 * half + 1; ++edge) {
-    const auto at = hn::Mul(hn::Sub(hn::Set(d, EdgeAt(edge, half, 0, 1)), offset), inverse);
+  for (int edge = 0; edge <= axis.size; ++edge) {
+    const auto at = hn::Mul(hn::Sub(hn::Set(d, EdgeAt(edge, axis.middle, 0, 1)), offset), inverse);
     const auto gaussian = Exp(hn::Mul(hn::Mul(at, at), hn::Set(d, -0.5)));
     auto value = HalfErf(at, gaussian);
     auto hermite = hn::Mul(hn::Set(d, -kInvSqrt2Pi), gaussian);
@@ -269,9 +269,8 @@ void EvaluateBins(const GaussHermiteTask& task) {
       const ShapeList::Core& of = task.shape->cores[core];
       const double* const widths = task.parameters() + of.first * kLanes;
       const auto sigma_x = hn::Load(d, widths), sigma_y = hn::Load(d, widths + kLanes);
-      Integrate(of.max_degree_y, task.stamp.y.middle, offset_y, sigma_y, task.rows(), task.integrals_y(core));
-      Integrate(of.max_degree_x, task.stamp.x.middle, offset_x, sigma_x, task.columns(),
-                task.integrals_x(core));
+      Integrate(of.max_degree_y, task.stamp.y, offset_y, sigma_y, task.rows(), task.integrals_y(core));
+      Integrate(of.max_degree_x, task.stamp.x, offset_x, sigma_x, task.columns(), task.integrals_x(core));
       has_width = hn::And(has_width, hn::Gt(hn::Min(sigma_x, sigma_y), hn::Zero(d)));
     }
     auto total = hn::Zero(d);

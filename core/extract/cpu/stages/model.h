@@ -5,8 +5,8 @@
 #include <stop_token>
 
 #include "core/base/array.h"
-#include "core/extract/cpu/stages/bundle_image.h"
 #include "core/extract/cpu/spots/spots.h"
+#include "core/extract/cpu/stages/bundle_image.h"
 #include "core/extract/engine.h"
 #include "core/plan/bundle_plan.h"
 

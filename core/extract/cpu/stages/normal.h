@@ -12,9 +12,9 @@
 
 #include "core/base/array.h"
 #include "core/base/memory/aligned_buffer.h"
+#include "core/extract/cpu/spots/spots.h"
 #include "core/extract/cpu/stages/band.h"
 #include "core/extract/cpu/stages/bundle_image.h"
-#include "core/extract/cpu/spots/spots.h"
 #include "core/plan/bundle_plan.h"
 
 namespace spexd::cpu {

@@ -1,0 +1,44 @@
+// The types of PSF files. Each has a function that reads the file into a Psf; psf_type.cc lists them.
+//
+// All errors are InvalidArgument and name the file, the HDU, the value and the limit. The results are not yet
+// checked by CheckPsf.
+#ifndef SPEXD_CORE_FITS_PSF_PSF_FILES_H_
+#define SPEXD_CORE_FITS_PSF_PSF_FILES_H_
+
+#include <cstdint>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/fits/hdu/fits_file.h"
+#include "core/model/psf.h"
+
+namespace spexd {
+
+struct PsfReading {
+  int version = 0;  // of the file's format
+  // Coefficients of terms, and images, are left out where they would take more than this.
+  int64_t max_table_bytes = INT64_MAX;
+  std::stop_token stop;
+};
+
+// GAUSS-HERMITE, versions 2 and 3, and GAUSS-HERMITE2, whose spots have two cores.
+absl::StatusOr<Psf> ReadGaussHermite(const FitsFile& file, const PsfReading& reading);
+absl::StatusOr<Psf> ReadGaussHermite2(const FitsFile& file, const PsfReading& reading);
+
+// Sampled spots: specter's files, and the project's own (docs/own-psf.md).
+absl::StatusOr<Psf> ReadSpotGrid(const FitsFile& file, const PsfReading& reading);
+absl::StatusOr<Psf> ReadMonoSpot(const FitsFile& file, const PsfReading& reading);
+absl::StatusOr<Psf> ReadPcaPix(const FitsFile& file, const PsfReading& reading);
+absl::StatusOr<Psf> ReadSampledSpots(const FitsFile& file, const PsfReading& reading);
+
+// A trace in an image HDU [fibre, coefficient] with the keywords WAVEMIN and WAVEMAX.
+absl::StatusOr<LegendreTable> ReadTrace(const FitsFile& file, absl::string_view name, int fibres);
+
+// An integer keyword.
+absl::StatusOr<int> ReadInteger(const Hdu& hdu, const std::string& keyword, int least, int most);
+
+}  // namespace spexd
+
+#endif  // SPEXD_CORE_FITS_PSF_PSF_FILES_H_

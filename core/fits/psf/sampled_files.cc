@@ -1,0 +1,301 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "core/base/status_macros.h"
+#include "core/base/threads/deadline.h"
+#include "core/fits/hdu/table.h"
+#include "core/fits/images/image_hdu.h"
+#include "core/fits/psf/psf_files.h"
+
+namespace spexd {
+namespace {
+
+// The CCD, the fibres and their traces. `x` and `y` name the HDUs of traces.
+absl::StatusOr<Psf> ReadInstrument(const FitsFile& file, const char* x, const char* y) {
+  Psf psf;
+  const Hdu& first = file.hdus().front();
+  SPEXD_ASSIGN_OR_RETURN(psf.columns, ReadInteger(first, "NPIX_X", 1, kMaxCcdSide));
+  SPEXD_ASSIGN_OR_RETURN(psf.rows, ReadInteger(first, "NPIX_Y", 1, kMaxCcdSide));
+  if (const std::optional<double> psferr = first.Number("PSFERR"); psferr && *psferr != 0)
+    psf.psferr = *psferr;
+  if (first.Has("FIBERMIN")) {
+    SPEXD_ASSIGN_OR_RETURN(psf.fibre_min, ReadInteger(first, "FIBERMIN", 0, INT32_MAX / 2));
+  }
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* trace, file.Get({x}));
+  SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*trace));
+  const int64_t fibres = layout.axes.back();
+  if (layout.axes.size() != 2 || fibres > kMaxFibres) {
+    return trace->Error(absl::StrFormat("is %s, must be fibres x coefficients, at most %d fibres",
+                                        layout.ShapeText(), kMaxFibres));
+  }
+  psf.fibres = static_cast<int>(fibres);
+  if (first.Has("NSPEC") && first.Integer("NSPEC") != fibres) {
+    return trace->Error(absl::StrFormat("has traces of %d fibres, NSPEC announces %g", fibres,
+                                        first.Number("NSPEC").value_or(NAN)));
+  }
+  SPEXD_ASSIGN_OR_RETURN(psf.traces.x, ReadTrace(file, x, psf.fibres));
+  SPEXD_ASSIGN_OR_RETURN(psf.traces.y, ReadTrace(file, y, psf.fibres));
+  return psf;
+}
+
+// A list of numbers in an HDU, at most `most` of them.
+absl::StatusOr<std::vector<double>> ReadNumbers(const FitsFile& file, const char* name, int64_t most) {
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
+  SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*hdu));
+  if (layout.axes.size() != 1 || layout.pixels > most) {
+    return hdu->Error(
+        absl::StrFormat("is %s, must be a list of at most %d numbers", layout.ShapeText(), most));
+  }
+  SPEXD_ASSIGN_OR_RETURN(const auto numbers, (ReadImage<double, 1>(*hdu)));
+  return std::vector<double>(numbers.flat().begin(), numbers.flat().end());
+}
+
+// The shape of an HDU of images: the last two of `axes` are an image's rows and columns.
+absl::StatusOr<std::vector<int64_t>> ShapeOfImages(const Hdu& hdu, size_t axes, const char* what) {
+  SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(hdu));
+  std::vector<int64_t> shape(layout.axes.rbegin(), layout.axes.rend());
+  if (shape.size() != axes) {
+    return hdu.Error(absl::StrFormat("is %s, must be %s", layout.ShapeText(), what));
+  }
+  constexpr int64_t kMaxSamples = int64_t{kMaxStampSide} * kMaxPhases;
+  for (const int64_t side : {shape[axes - 1], shape[axes - 2]}) {
+    if (side > kMaxSamples) {
+      return hdu.Error(absl::StrFormat("has images of %d x %d samples, the limit is %d along an axis",
+                                       shape[axes - 2], shape[axes - 1], kMaxSamples));
+    }
+  }
+  return shape;
+}
+
+// Reads the images of a layout, and bins them, unless they take more than the limit.
+absl::Status ReadImages(const Hdu& hdu, int rows, int columns, int fibres, const PsfReading& reading,
+                        SampledSpots& spots) {
+  SPEXD_RETURN_IF_ERROR([&] {
+    const absl::Status status = spots.CheckOutline(fibres);
+    return status.ok() ? status : hdu.Error(status.message());
+  }());
+  const SampledLayout& layout = spots.layout;
+  const int64_t bytes = StampsBytes(layout), samples = int64_t{rows} * columns;
+  if (bytes > reading.max_table_bytes) return absl::OkStatus();
+  SPEXD_ASSIGN_OR_RETURN(const MemoryLoan decoded,
+                         hdu.BorrowMemory(layout.images * samples * int64_t{sizeof(double)}));
+  SPEXD_ASSIGN_OR_RETURN(const ImageLayout image_layout, LayoutOf(hdu));
+  SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, image_layout, reading.stop));
+  std::vector<double> images(static_cast<size_t>(layout.images * samples));
+  SPEXD_RETURN_IF_ERROR(
+      DecodeImage(hdu, image_layout, Workers{.threads = 1, .stop = reading.stop}, absl::MakeSpan(images)));
+  SPEXD_RETURN_IF_ERROR(hdu.TakeMemory(bytes));
+  Array<float, 2> stamps({layout.stamps(), layout.stamp.pixels()});
+  const int64_t values = stamps.size() / layout.images;
+  for (int64_t k = 0; k < layout.images; ++k) {
+    SPEXD_RETURN_IF_ERROR(CheckStop(reading.stop));
+    BinImage(absl::MakeConstSpan(images).subspan(k * samples, samples), columns, rows, layout,
+             absl::MakeSpan(stamps.data() + k * values, values));
+  }
+  spots.stamps = SharedArray(std::move(stamps));
+  spots.sigma_y = MeanSigmaY(spots);
+  return absl::OkStatus();
+}
+
+// The default grid: the wavelengths for which there are traces and spots.
+Psf WithSpots(Psf psf, SampledSpots spots) {
+  const WaveRange domain = spots.Domain();
+  const LegendreTable &x = psf.traces.x, &y = psf.traces.y;
+  psf.wave_min = std::max({x.wave_min, y.wave_min, domain.first});
+  psf.wave_max = std::min({x.wave_max, y.wave_max, domain.last});
+  psf.spots = std::move(spots);
+  return psf;
+}
+
+// The sample on which specter places a trace: the middle of the pixel in the middle of the stamp. The image
+// must be a whole number of pixels.
+absl::StatusOr<double> CentreOfSpecter(const Hdu& hdu, int samples, int oversampling) {
+  if (samples % oversampling != 0) {
+    return hdu.Error(
+        absl::StrFormat("has images of %d samples along an axis, must be a multiple of %d, the "
+                        "samples along a CCD pixel",
+                        samples, oversampling));
+  }
+  const int pixels = samples / oversampling + 1;
+  return oversampling * (pixels / 2 - 0.5) - 0.5;
+}
+
+// What SPOTS, SPOTPOS, SPOTWAVE and FIBERPOS have in common in all files with a grid of images.
+absl::StatusOr<SampledSpots> ReadGrid(const FitsFile& file, const std::vector<int64_t>& shape, int fibres) {
+  SampledSpots spots;
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"SPOTS"}));
+  SPEXD_ASSIGN_OR_RETURN(spots.positions, ReadNumbers(file, "SPOTPOS", kMaxSampledImages));
+  SPEXD_ASSIGN_OR_RETURN(spots.wavelengths, ReadNumbers(file, "SPOTWAVE", kMaxSampledImages));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<double> positions, ReadNumbers(file, "FIBERPOS", kMaxFibres));
+  if (shape[0] != static_cast<int64_t>(spots.positions.size()) ||
+      shape[1] != static_cast<int64_t>(spots.wavelengths.size())) {
+    return hdu->Error(
+        absl::StrFormat("has images at %d positions and %d wavelengths, SPOTPOS has %d and "
+                        "SPOTWAVE %d",
+                        shape[0], shape[1], spots.positions.size(), spots.wavelengths.size()));
+  }
+  if (static_cast<int>(positions.size()) != fibres) {
+    SPEXD_ASSIGN_OR_RETURN(const Hdu* of_fibres, file.Get({"FIBERPOS"}));
+    return of_fibres->Error(
+        absl::StrFormat("has positions of %d fibres, the traces are of %d", positions.size(), fibres));
+  }
+  for (const double position : positions) spots.fibres.push_back({.position = position});
+  spots.layout.positions = static_cast<int>(shape[0]);
+  spots.layout.wavelengths = static_cast<int>(shape[1]);
+  spots.layout.images = static_cast<int>(std::min(shape[0] * shape[1], int64_t{kMaxSampledImages} + 1));
+  return spots;
+}
+
+constexpr char kGridShape[] = "positions x wavelengths x rows x columns";
+
+}  // namespace
+
+absl::StatusOr<Psf> ReadSpotGrid(const FitsFile& file, const PsfReading& reading) {
+  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadInstrument(file, "XCOEFF", "YCOEFF"));
+  const Hdu& first = file.hdus().front();
+  SPEXD_ASSIGN_OR_RETURN(const double pixel, first.RequireNumber("CCDPIXSZ"));
+  SPEXD_ASSIGN_OR_RETURN(const double sample, first.RequireNumber("PIXSIZE"));
+  const double ratio = pixel / sample, whole = std::round(ratio);
+  if (!(whole >= 1 && whole <= kMaxPhases && std::fabs(ratio - whole) < 1e-3)) {
+    return first.Error(
+        absl::StrFormat("CCDPIXSZ %g is %g times PIXSIZE %g, must be a whole number of times, "
+                        "1 to %d",
+                        pixel, ratio, sample, kMaxPhases));
+  }
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"SPOTS"}));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, ShapeOfImages(*hdu, 4, kGridShape));
+  const int rows = static_cast<int>(shape[2]), columns = static_cast<int>(shape[3]),
+            oversampling = static_cast<int>(whole);
+  SPEXD_ASSIGN_OR_RETURN(SampledSpots spots, ReadGrid(file, shape, psf.fibres));
+  SPEXD_ASSIGN_OR_RETURN(const double centre_x, CentreOfSpecter(*hdu, columns, oversampling));
+  SPEXD_ASSIGN_OR_RETURN(const double centre_y, CentreOfSpecter(*hdu, rows, oversampling));
+  LayOutImages(columns, rows, oversampling, centre_x, centre_y, &spots.layout);
+  SPEXD_RETURN_IF_ERROR(ReadImages(*hdu, rows, columns, psf.fibres, reading, spots));
+  return WithSpots(std::move(psf), std::move(spots));
+}
+
+absl::StatusOr<Psf> ReadMonoSpot(const FitsFile& file, const PsfReading& reading) {
+  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadInstrument(file, "XCOEFF", "YCOEFF"));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"SPOT"}));
+  SPEXD_ASSIGN_OR_RETURN(const int oversampling, ReadInteger(*hdu, "SCALE", 1, kMaxPhases));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, ShapeOfImages(*hdu, 2, "rows x columns"));
+  const int rows = static_cast<int>(shape[0]), columns = static_cast<int>(shape[1]);
+  SampledSpots spots;
+  spots.positions = spots.wavelengths = {0};
+  spots.fibres.resize(static_cast<size_t>(psf.fibres));
+  spots.layout.shift = SubpixelShift::kSinc;
+  spots.layout.images = spots.layout.positions = spots.layout.wavelengths = 1;
+  SPEXD_ASSIGN_OR_RETURN(const double centre_x, CentreOfSpecter(*hdu, columns, oversampling));
+  SPEXD_ASSIGN_OR_RETURN(const double centre_y, CentreOfSpecter(*hdu, rows, oversampling));
+  LayOutImages(columns, rows, oversampling, centre_x, centre_y, &spots.layout);
+  SPEXD_RETURN_IF_ERROR(ReadImages(*hdu, rows, columns, psf.fibres, reading, spots));
+  return WithSpots(std::move(psf), std::move(spots));
+}
+
+namespace {
+
+// The powers of the images of a group, from the table NEXP, and each fibre's group and scales, from XYSCALE.
+absl::Status ReadPolynomials(const Hdu& powers, const Hdu& scales, int64_t groups, SampledSpots& spots) {
+  constexpr int64_t kMaxPower = 32;
+  SPEXD_ASSIGN_OR_RETURN(const TableView of_images, TableView::Make(powers));
+  SPEXD_ASSIGN_OR_RETURN(const Column* x_power, of_images.Get("XEXP"));
+  SPEXD_ASSIGN_OR_RETURN(const Column* y_power, of_images.Get("YEXP"));
+  for (size_t k = 0; k < spots.powers.size(); ++k) {
+    const auto row = static_cast<int64_t>(k);
+    SPEXD_ASSIGN_OR_RETURN(const int64_t x, of_images.Integer(row, *x_power));
+    SPEXD_ASSIGN_OR_RETURN(const int64_t y, of_images.Integer(row, *y_power));
+    if (std::min(x, y) < 0 || std::max(x, y) > kMaxPower) {
+      return powers.Error(
+          absl::StrFormat("row %d has the powers %d and %d, must be 0 to %d", k + 1, x, y, kMaxPower));
+    }
+    spots.powers[k] = {static_cast<int32_t>(x), static_cast<int32_t>(y)};
+  }
+  SPEXD_ASSIGN_OR_RETURN(const TableView of_fibres, TableView::Make(scales));
+  SPEXD_ASSIGN_OR_RETURN(const Column* group, of_fibres.Get("IGROUP"));
+  for (size_t k = 0; k < spots.fibres.size(); ++k) {
+    const auto row = static_cast<int64_t>(k);
+    SampledFibre& fibre = spots.fibres[k];
+    SPEXD_ASSIGN_OR_RETURN(const int64_t index, of_fibres.Integer(row, *group));
+    if (index < 0 || index >= groups) {
+      return scales.Error(absl::StrFormat("row %d has IGROUP %d, must be 0 to %d", k + 1, index, groups - 1));
+    }
+    fibre.group = static_cast<int32_t>(index);
+    for (const auto& [name, value] : {std::pair{"X0", &fibre.x0}, std::pair{"XSCALE", &fibre.x_scale},
+                                      std::pair{"Y0", &fibre.y0}, std::pair{"YSCALE", &fibre.y_scale}}) {
+      SPEXD_ASSIGN_OR_RETURN(const Column* column, of_fibres.Get(name));
+      if (column->repeat != 1) return scales.Error(absl::StrFormat("%s must have one number a row", name));
+      SPEXD_RETURN_IF_ERROR(of_fibres.Numbers(row, *column, absl::MakeSpan(value, 1)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Psf> ReadPcaPix(const FitsFile& file, const PsfReading& reading) {
+  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadInstrument(file, "XCOEFF", "YCOEFF"));
+  // specter knows these HDUs by their places, not by names.
+  constexpr size_t kPowers = 3, kScales = 4, kImages = 5;
+  const std::vector<Hdu>& hdus = file.hdus();
+  if (hdus.size() <= kImages) {
+    return hdus.front().Error(
+        absl::StrFormat("the file has %d HDUs, a PCA-PIX file has %d: traces, powers "
+                        "(NEXP), scales (XYSCALE) and images",
+                        hdus.size(), kImages + 1));
+  }
+  const Hdu& hdu = hdus[kImages];
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<int64_t> shape,
+                         ShapeOfImages(hdu, 4, "groups x powers x rows x columns"));
+  const int rows = static_cast<int>(shape[2]), columns = static_cast<int>(shape[3]);
+  SPEXD_ASSIGN_OR_RETURN(const TableView powers, TableView::Make(hdus[kPowers]));
+  SPEXD_ASSIGN_OR_RETURN(const TableView scales, TableView::Make(hdus[kScales]));
+  if (powers.rows() != shape[1] || shape[1] > kMaxImagePowers || shape[0] > kMaxSampledImages) {
+    return hdu.Error(
+        absl::StrFormat("has %d groups of %d images, must be at most %d groups of %d, for as "
+                        "many rows of powers, of which there are %d",
+                        shape[0], shape[1], kMaxSampledImages, kMaxImagePowers, powers.rows()));
+  }
+  if (scales.rows() != psf.fibres) {
+    return hdus[kScales].Error(
+        absl::StrFormat("has scales of %d fibres, the traces are of %d", scales.rows(), psf.fibres));
+  }
+  if (rows % 2 == 0 || columns % 2 == 0) {
+    return hdu.Error(absl::StrFormat(
+        "has images of %d x %d pixels, must be odd numbers: a spot has a middle pixel", rows, columns));
+  }
+  SampledSpots spots;
+  spots.layout = {.stamp = {CentredAxis(columns / 2), CentredAxis(rows / 2)},
+                  .shift = SubpixelShift::kSinc,
+                  .images = static_cast<int>(shape[0] * shape[1]),
+                  .powers = static_cast<int>(shape[1])};
+  spots.powers.resize(static_cast<size_t>(shape[1]));
+  spots.fibres.resize(static_cast<size_t>(psf.fibres));
+  SPEXD_RETURN_IF_ERROR(ReadPolynomials(hdus[kPowers], hdus[kScales], shape[0], spots));
+  SPEXD_RETURN_IF_ERROR(ReadImages(hdu, rows, columns, psf.fibres, reading, spots));
+  return WithSpots(std::move(psf), std::move(spots));
+}
+
+absl::StatusOr<Psf> ReadSampledSpots(const FitsFile& file, const PsfReading& reading) {
+  SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadInstrument(file, "XTRACE", "YTRACE"));
+  SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"SPOTS"}));
+  SPEXD_ASSIGN_OR_RETURN(const int oversampling, ReadInteger(*hdu, "OVERSAMP", 1, kMaxPhases));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, ShapeOfImages(*hdu, 4, kGridShape));
+  const int rows = static_cast<int>(shape[2]), columns = static_cast<int>(shape[3]);
+  SPEXD_ASSIGN_OR_RETURN(SampledSpots spots, ReadGrid(file, shape, psf.fibres));
+  const double centre_x = hdu->Number("XCENTER").value_or(0.5 * (columns - 1));
+  const double centre_y = hdu->Number("YCENTER").value_or(0.5 * (rows - 1));
+  if (!(centre_x >= 0 && centre_x <= columns - 1 && centre_y >= 0 && centre_y <= rows - 1)) {
+    return hdu->Error(absl::StrFormat("XCENTER %g, YCENTER %g is not in its images of %d x %d samples",
+                                      centre_x, centre_y, columns, rows));
+  }
+  LayOutImages(columns, rows, oversampling, centre_x, centre_y, &spots.layout);
+  SPEXD_RETURN_IF_ERROR(ReadImages(*hdu, rows, columns, psf.fibres, reading, spots));
+  return WithSpots(std::move(psf), std::move(spots));
+}
+
+}  // namespace spexd
