@@ -167,6 +167,12 @@ const std::vector<SpotsCase>& SpotsCases() {
       {"OfTwoCoresWithATail",
        {.fibres = 2, .rows = 60, .tail = true},
        [](Psf* psf) { AddCore(kMaxTwoCoreDegree, kMaxTwoCoreDegree, psf); }},
+      {"OfTwoCoresInAStampOfEvenSides",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         AddCore(1, 1, psf);
+         GaussHermite(*psf).stamp = {{16, 8, 0.5}, {10, 5, 0}};
+       }},
       {"OfTwoCoresWithoutAnEnd",
        {.fibres = 2, .rows = 60},
        [](Psf* psf) {

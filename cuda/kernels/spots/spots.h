@@ -25,7 +25,7 @@ cudaError_t EvaluateSpots(const PsfArrays& psf, const SampledArrays& model, int 
 int64_t SpotBytes(const PsfShape& shape, const SampledShape& model);
 cudaError_t ConfigureSampledSpots(int shared_bytes);
 
-// ---- Of any model:
+// ---- Any model
 
 // Evaluates the spots, which are located. REQUIRES: shared_bytes >= SpotBytes.
 inline cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream) {

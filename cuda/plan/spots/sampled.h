@@ -12,7 +12,7 @@ struct SampledShape {
   SampledLayout layout;
 };
 
-// As in SampledView; passed to kernels by value.
+// What SampledView points to; passed to kernels by value.
 struct SampledArrays {
   SampledLayout layout;
   float* stamps;
