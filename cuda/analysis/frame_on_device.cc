@@ -5,7 +5,7 @@
 
 #include "core/base/status_macros.h"
 #include "cuda/analysis/common/usable_bins.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/model/spots/stamp.h"
 #include "cuda/kernels/common/device.cuh"
 #include "cuda/kernels/common/legendre.cuh"
-#include "cuda/kernels/psf_kernels.h"
+#include "cuda/kernels/locate.h"
 
 namespace spexd::cuda {
 namespace {
@@ -49,11 +49,11 @@ __global__ void Locate(PsfArrays psf) {
   const int64_t at = SpotAt(psf, fibre, bin);
   int first[2];
   for (int axis = 0; axis < 2; ++axis) {
-    const double least = psf.domains[2 * axis], width = psf.domains[2 * axis + 1] - least;
+    const double least = psf.traces.domains[2 * axis], width = psf.traces.domains[2 * axis + 1] - least;
     const double t[1] = {2 * (WaveOf(psf, bin) - least) / width - 1};
     double centre[1];
-    EvaluateSeries(SeriesOf(psf, fibre, axis), shape.coefficients, recurrence, t, centre);
-    const SpotPosition position = LocateSpot(centre[0], axis == 0 ? shape.half_x : shape.half_y);
+    EvaluateSeries(SeriesOf(psf.traces, fibre, axis), psf.traces.shape.coefficients, recurrence, t, centre);
+    const SpotPosition position = LocateSpot(centre[0], axis == 0 ? shape.stamp.x : shape.stamp.y);
     first[axis] = position.first;
     (axis == 0 ? psf.offset_x : psf.offset_y)[at] = position.offset;
   }

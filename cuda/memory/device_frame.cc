@@ -8,7 +8,7 @@
 #include "core/base/status_macros.h"
 #include "core/model/psf.h"
 #include "cuda/memory/on_device.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/fits/images/coding.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 namespace {

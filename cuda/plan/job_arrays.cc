@@ -5,7 +5,7 @@
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
 #include "core/model/tolerances.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 #include "cuda/plan/coded_block.h"
 #include "cuda/plan/tile.h"
 

@@ -1,6 +1,8 @@
 #include "cuda/plan/psf_arrays.h"
 
-#include "cuda/plan/carver.h"
+#include <variant>
+
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 namespace {
@@ -10,9 +12,10 @@ PsfArrays LayOut(const PsfShape& shape, Carver* carver, int64_t* packed_bytes) {
   const int64_t fibres = shape.fibres, spots = fibres * shape.bins;
   PsfArrays psf;
   psf.shape = shape;
-  psf.domains = carver->Take<double>(2 * shape.series());
-  psf.degrees = carver->Take<int32_t>(2 * shape.terms);
-  psf.coefficients = carver->Take<double>(fibres * shape.series() * shape.coefficients);
+  psf.traces = LayOutSeries(shape.traces, shape.fibres, carver);
+  psf.model = std::visit(
+      [&](const auto& model) -> SpotModelArrays { return LayOutSpots(model, shape.fibres, carver); },
+      shape.model);
   *packed_bytes = carver->end();
   psf.first_column = carver->Take<int32_t>(spots);
   psf.first_row = carver->Take<int32_t>(spots);

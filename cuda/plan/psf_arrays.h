@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "cuda/plan/psf_shape.h"
+#include "cuda/plan/spots/series_arrays.h"
+#include "cuda/plan/spots/spot_model.h"
 #include "cuda/plan/tables.h"
 
 namespace spexd::cuda {
@@ -18,9 +20,8 @@ inline constexpr int kNeighbours = 2 * kNeighbourReach + 1;
 struct PsfArrays {
   PsfShape shape;
   // Packed on the host:
-  double* domains;       // [series, 2]: wave_min, wave_max
-  int32_t* degrees;      // [terms, 2]: degree_x, degree_y
-  double* coefficients;  // [fibre, series, coefficient]
+  SeriesArrays traces;  // x, y
+  SpotModelArrays model;
   // Made on the device:
   int32_t* first_column;  // [fibre, bin]: a spot's first pixel, may lie off the CCD
   int32_t* first_row;

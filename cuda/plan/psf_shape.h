@@ -8,6 +8,8 @@
 #include "core/base/host_device.h"
 #include "core/model/psf.h"
 #include "core/model/wavelength_grid.h"
+#include "cuda/plan/spots/series_arrays.h"
+#include "cuda/plan/spots/spot_model.h"
 
 namespace spexd::cuda {
 
@@ -18,23 +20,17 @@ struct PsfShape {
   double first_wave = 0;  // centre of the padded grid's first bin, Angstrom
   double step = 0;
   int ccd_rows = 0, ccd_columns = 0;
-  int half_x = 0, half_y = 0;
-  int degree_x = 0, degree_y = 0;  // largest Gauss-Hermite degrees
-  int terms = 0;                   // Gauss-Hermite terms
-  bool tail = false;
-  int coefficients = 0;       // length of the longest Legendre series; shorter ones are filled with zeros
-  int spot_coefficients = 0;  // the same, of all series but the trace's
+  Stamp stamp;  // pixels of every spot
+  SeriesShape traces;
+  SpotModelShape model;
   int bundle_size = 0;
   bool fine_grid = false;
 
-  SPEXD_HOST_DEVICE int spot_columns() const { return 2 * half_x + 1; }
-  SPEXD_HOST_DEVICE int spot_rows() const { return 2 * half_y + 1; }
+  SPEXD_HOST_DEVICE int spot_columns() const { return stamp.x.size; }
+  SPEXD_HOST_DEVICE int spot_rows() const { return stamp.y.size; }
   SPEXD_HOST_DEVICE int spot_pixels() const { return spot_columns() * spot_rows(); }
   SPEXD_HOST_DEVICE int bundles() const { return (fibres + bundle_size - 1) / bundle_size; }
   SPEXD_HOST_DEVICE int output_bins() const { return bins - 2 * pad; }
-  // Legendre series of a fibre, in this order: x, y, sigma_x, sigma_y, terms, and for a tail its amplitude,
-  // core, index, scale_x, scale_y.
-  SPEXD_HOST_DEVICE int series() const { return 4 + terms + (tail ? 5 : 0); }
 };
 
 // REQUIRES: CheckPsf and CheckGrid are OK, bundle_size >= 1.

@@ -15,7 +15,7 @@
 #include "core/traces/shifts/small_cholesky.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/memory/copies.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 namespace {
@@ -295,7 +295,7 @@ absl::StatusOr<traces::LineSeriesFit> DeviceStages::FitLines(const traces::Prepa
   const int middle = MiddleFibre();
   Psf psf;
   psf.rows = psf_.rows;
-  psf.stamp().y.middle = psf_.stamp().y.middle;
+  GaussHermite(psf).stamp = psf_.stamp();
   psf.traces.y.coeff.Assign({1, psf_.traces.y.coeff.shape(1)});
   std::ranges::copy(psf_.traces.y.coeff.Row(middle), psf.traces.y.coeff.data());
   psf.traces.y.wave_min = psf_.traces.y.wave_min;

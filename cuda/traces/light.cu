@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads) Bins(TraceArrays a) {
   if (bin >= shape.bins) return;
   const double t = ScaledWave(shape, a.wave[bin]);
   const double y = EvaluateTrace(a.y + static_cast<int64_t>(fibre) * shape.y_count, shape.y_count, t).value;
-  const SpotPosition position = LocateSpot(y, shape.half_y);
+  const SpotPosition position = LocateSpot(y, shape.stamp_y);
   const SpotAlong<kDegree> spot(a, fibre, t);
   const float centre = static_cast<float>(position.offset);
   const int64_t at = static_cast<int64_t>(fibre) * shape.bins + bin;
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads) Bins(TraceArrays a) {
   a.bin_inverse_sigma[at] = spot.inverse_sigma;
   traces::ProfileEdge before = {};
   for (int edge = 0; edge <= width; ++edge) {
-    const float u = EdgeOf(edge, shape.half_y, centre, spot.inverse_sigma);
+    const float u = EdgeOf(edge, shape.stamp_y.middle, centre, spot.inverse_sigma);
     const traces::ProfileEdge now = traces::ProfileAt<kDegree>(u, spot.coeff, 1);
     if (edge > 0) {
       const int64_t to = (static_cast<int64_t>(fibre) * width + edge - 1) * shape.bins + bin;
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kThreads) Beside(TraceArrays a) {
     const float light = static_cast<float>(a.spectrum[bin]);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {  // the row's lower edge, then its upper one
-      const float at = EdgeOf(row - first[bin] + side, shape.half_y, a.bin_centre[base + bin], inverse_sigma);
+      const float at = EdgeOf(row - first[bin] + side, shape.stamp_y.middle, a.bin_centre[base + bin], inverse_sigma);
       const float u = fminf(fmaxf(at, -40.0f), 40.0f);
       const float signed_light = side == 0 ? light : -light;
       float now = 0.39894228f * traces::ExpOfNegative(-0.5f * u * u), before = 0;

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads) Samples(TraceArrays a, LineArrays li
   const double t = ScaledWave(a.shape, lines.wave[sample]);
   const double y =
       EvaluateTrace(lines.y + static_cast<int64_t>(fibre) * lines.y_count, lines.y_count, t).value;
-  const SpotPosition position = LocateSpot(y, a.shape.half_y);
+  const SpotPosition position = LocateSpot(y, a.shape.stamp_y);
   const int64_t at = static_cast<int64_t>(fibre) * lines.samples + sample;
   lines.sample_row[at] = position.first;
   lines.sample_centre[at] = static_cast<float>(position.offset);
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kThreads) LineModel(TraceArrays a, LineArrays 
       for (int k = FirstAbove(of.first, count, row - 1 - width); k < count && of.first[k] <= row; ++k) {
         const int edge = row - of.first[k];
         const traces::ProfileEdge at = traces::ProfileAt<kDegree>(
-            EdgeOf(edge, shape.half_y, of.centre[k], of.inverse_sigma[k]), &of.coeff[0][k], kStaged);
+            EdgeOf(edge, shape.stamp_y.middle, of.centre[k], of.inverse_sigma[k]), &of.coeff[0][k], kStaged);
         const double of_density = at.density * of.inverse_sigma[k];
         if (edge == 0) {
           above += at.integral;

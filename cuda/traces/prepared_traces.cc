@@ -13,17 +13,19 @@ namespace spexd::cuda {
 namespace {
 
 TraceShape ShapeOf(const Psf& psf) {
+  const GaussHermiteCore& core = GaussHermite(psf).core();
   TraceShape shape;
   shape.fibres = psf.fibres;
   shape.rows = psf.rows;
   shape.columns = psf.columns;
-  shape.shape_count = static_cast<int>(std::max(GaussHermite(psf).core().sigma_x.coeff.shape(1), GaussHermite(psf).core().sigma_y.coeff.shape(1)));
-  for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms) {
+  shape.shape_count =
+      static_cast<int>(std::max(core.sigma_x.coeff.shape(1), core.sigma_y.coeff.shape(1)));
+  for (const GaussHermiteTerm& term : core.terms) {
     shape.shape_count = std::max(shape.shape_count, static_cast<int>(term.amplitude.coeff.shape(1)));
   }
-  shape.degree_x = GaussHermite(psf).core().max_degree_x;
-  shape.degree_y = GaussHermite(psf).core().max_degree_y;
-  shape.half_y = psf.stamp().y.middle;
+  shape.degree_x = core.max_degree_x;
+  shape.degree_y = core.max_degree_y;
+  shape.stamp_y = psf.stamp().y;
   shape.wave_min = psf.traces.y.wave_min;
   shape.wave_max = psf.traces.y.wave_max;
   return shape;
@@ -60,9 +62,10 @@ absl::Status PreparedTraces::Fill(const TraceDevice& device, const Psf& psf) con
                         coeff.begin() + (int64_t{parameter} * shape.fibres + i) * shape.shape_count);
     }
   };
-  add(GaussHermite(psf).core().sigma_x, 0);
-  add(GaussHermite(psf).core().sigma_y, 1);
-  for (const GaussHermiteTerm& term : GaussHermite(psf).core().terms) {
+  const GaussHermiteCore& core = GaussHermite(psf).core();
+  add(core.sigma_x, 0);
+  add(core.sigma_y, 1);
+  for (const GaussHermiteTerm& term : core.terms) {
     add(term.amplitude, 2 + term.degree_x * (shape.degree_y + 1) + term.degree_y);
   }
   const cudaStream_t stream = device.stream;

@@ -3,7 +3,7 @@
 #include "core/traces/rows/coarse.h"
 #include "core/traces/rows/shape_table.h"
 #include "core/traces/rows/trace_formula.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/base/host_device.h"
+#include "core/model/spots/stamp.h"
 #include "core/traces/light/light_formula.h"
 #include "core/traces/light/line_fit.h"
 #include "core/traces/rows/trace_formula.h"
@@ -20,14 +21,15 @@ struct TraceShape {
   int fibres = 0, rows = 0, columns = 0;
   int x_count = 0, y_count = 0;  // coefficients of moved traces, each fibre's
   int shape_count = 0;           // coefficients of each series of the spots' shape
-  int degree_x = 0, degree_y = 0, half_y = 0;
+  int degree_x = 0, degree_y = 0;
+  StampAxis stamp_y;                  // rows of every spot
   double wave_min = 0, wave_max = 0;  // Angstrom; domain of the traces
   int bins = 0, reach = 0;            // of the common spectrum; bins that overlap with a bin, itself included
   int block_rows = 0, y_block_rows = 0;
   int64_t measurements = 0;  // most that are fitted at once
 
   SPEXD_HOST_DEVICE int parameters() const { return 2 + (degree_x + 1) * (degree_y + 1); }
-  SPEXD_HOST_DEVICE int spot_rows() const { return 2 * half_y + 1; }
+  SPEXD_HOST_DEVICE int spot_rows() const { return stamp_y.size; }
   SPEXD_HOST_DEVICE int nodes() const { return rows / traces::kNodeRows + 2; }  // of a trace
   // Of fibres, in sums of the common spectrum.
   SPEXD_HOST_DEVICE int chunks() const { return (fibres + traces::kLightChunk - 1) / traces::kLightChunk; }

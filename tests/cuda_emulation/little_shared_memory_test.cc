@@ -1,5 +1,8 @@
 // GPUs with less shared memory than the one that the stages were designed for.
+#include <cmath>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "core/extract/cpu/cpu_engine.h"
 #include "cuda/runtime/cuda_engine.h"
@@ -50,6 +53,33 @@ TEST_P(LittleSharedMemory, IsEnoughForLargeSpotsOfManyTerms) {
   GaussHermiteTerm term = {9, 8, GaussHermite(*psf).core().terms.front().amplitude};
   for (int i = 0; i < term.amplitude.coeff.size(); ++i) term.amplitude.coeff.data()[i] *= 1e-5;
   GaussHermite(*psf).core().terms.push_back(term);
+  scene.psf = psf;
+  ExpectParity(scene, {.grid = {6012, 0.8, 12}}, {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8});
+}
+
+TEST_P(LittleSharedMemory, IsEnoughForTheLargestImages) {
+  Scene scene = MakeScene({.fibres = 3, .rows = 60});
+  const auto psf = std::make_shared<Psf>(*scene.psf);
+  constexpr int kSide = kMaxStampSide - 1, kCentre = kSide / 2;
+  SampledSpots spots;
+  spots.layout.shift = SubpixelShift::kSinc;
+  spots.layout.images = spots.layout.positions = spots.layout.wavelengths = 1;
+  LayOutImages(kSide, kSide, 1, kCentre, kCentre, &spots.layout);
+  std::vector<double> image;
+  for (int row = 0; row < kSide; ++row) {
+    for (int column = 0; column < kSide; ++column) {
+      const double x = column - kCentre, y = row - kCentre;
+      image.push_back(std::exp(-0.2 * (x * x + y * y)));
+    }
+  }
+  Array<float, 2> stamps;
+  stamps.Assign({1, spots.layout.stamp.pixels()});
+  BinImage(image, kSide, kSide, spots.layout, absl::MakeSpan(stamps.data(), stamps.size()));
+  spots.stamps = SharedArray<float, 2>(std::move(stamps));
+  spots.fibres.resize(3);
+  spots.positions = {0};
+  spots.wavelengths = {6012};
+  psf->spots = std::move(spots);
   scene.psf = psf;
   ExpectParity(scene, {.grid = {6012, 0.8, 12}}, {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8});
 }

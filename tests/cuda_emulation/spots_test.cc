@@ -1,16 +1,21 @@
-// The kernels of the stage "spots", called directly: spots of any size, degrees and tail equal the formula,
+// The kernels of the stage "spots", called directly: spots of any model and size equal the formula,
 // their positions are those of the host to the bit, and each row of the CCD knows the bins that cover it.
+#include "cuda/kernels/spots/spots.h"
+
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <memory>
 #include <ostream>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/model/reference_spot.h"
 #include "core/plan/grid_plan.h"
-#include "cuda/kernels/psf_kernels.h"
+#include "cuda/kernels/locate.h"
 #include "gtest/gtest.h"
 #include "tests/support/scenes/scene.h"
 
@@ -56,6 +61,73 @@ void TurnTrace(Psf* psf) {
   }
 }
 
+// Adds a second, wider core with these largest degrees, and an end of the first one.
+void AddCore(int degree_x, int degree_y, Psf* psf) {
+  GaussHermiteSpots& spots = GaussHermite(*psf);
+  GaussHermiteCore core = spots.core();
+  core.max_degree_x = degree_x;
+  core.max_degree_y = degree_y;
+  for (LegendreTable* width : {&core.sigma_x, &core.sigma_y})
+    for (double& c : width->coeff.flat()) c *= 1.7;
+  core.terms.resize(1);
+  for (double& c : core.terms.front().amplitude.coeff.flat()) c *= 0.2;
+  core.terms.push_back({degree_x, degree_y, core.terms.front().amplitude});
+  for (double& c : core.terms.back().amplitude.coeff.flat()) c *= 1e-3;
+  spots.cutoff = spots.core().sigma_x;
+  for (double& c : spots.cutoff.coeff.flat()) c *= 2.1;
+  spots.cores.push_back(std::move(core));
+}
+
+struct Images {
+  int columns, rows, oversampling;
+  SubpixelShift shift;
+  int positions = 0, wavelengths = 0;  // of a grid
+  int powers = 0, groups = 0;          // of polynomials
+};
+
+// Gives the PSF images that are blurred by another amount each; those of higher powers are small.
+void Sample(const Images& images, Psf* psf) {
+  SampledSpots spots;
+  SampledLayout& layout = spots.layout;
+  layout.shift = images.shift;
+  layout.positions = images.positions;
+  layout.wavelengths = images.wavelengths;
+  layout.powers = images.powers;
+  layout.images = images.powers > 0 ? images.groups * images.powers : images.positions * images.wavelengths;
+  const double centre_x = 0.47 * images.columns, centre_y = 0.52 * images.rows;
+  LayOutImages(images.columns, images.rows, images.oversampling, centre_x, centre_y, &layout);
+  Array<float, 2> stamps;
+  stamps.Assign({layout.stamps(), layout.stamp.pixels()});
+  const int64_t of_an_image = stamps.size() / layout.images;
+  for (int k = 0; k < layout.images; ++k) {
+    const int power = images.powers > 0 ? k % images.powers : 0;
+    const double width = images.oversampling * (1.1 + 0.3 * k / layout.images);
+    std::vector<double> image;
+    for (int row = 0; row < images.rows; ++row) {
+      for (int column = 0; column < images.columns; ++column) {
+        const double u = (column - centre_x) / width, v = (row - centre_y) / (1.2 * width);
+        const double sign = power % 2 == 0 ? 1 : -1;
+        image.push_back((1 + 0.3 * u * v) * sign / (1 + 20 * power) * std::exp(-0.5 * (u * u + v * v)));
+      }
+    }
+    BinImage(image, images.columns, images.rows, layout,
+             absl::MakeSpan(stamps.data() + k * of_an_image, of_an_image));
+  }
+  spots.stamps = SharedArray<float, 2>(std::move(stamps));
+  for (int k = 0; k < images.positions; ++k) spots.positions.push_back(k);
+  for (int k = 0; k < images.wavelengths; ++k) spots.wavelengths.push_back(psf->wave_min + 9.0 * k);
+  for (int k = 0; k < images.powers; ++k) spots.powers.push_back({k / 8, k % 8});
+  for (int i = 0; i < psf->fibres; ++i) {
+    spots.fibres.push_back({.position = 0.7 * i * (images.positions - 1) / psf->fibres,
+                            .group = images.groups > 0 ? i % images.groups : 0,
+                            .x0 = 20,
+                            .x_scale = 1.0 / 60,
+                            .y0 = 30,
+                            .y_scale = 1.0 / 50});
+  }
+  psf->spots = std::move(spots);
+}
+
 const std::vector<SpotsCase>& SpotsCases() {
   static const std::vector<SpotsCase> cases = {
       {"OfUsualSize"},
@@ -91,6 +163,90 @@ const std::vector<SpotsCase>& SpotsCases() {
          for (double& c : GaussHermite(*psf).core().sigma_y.coeff.Row(1)) c = -1;
          GaussHermite(*psf).core().sigma_x.coeff(0, 1) = 1.5;  // negative where wavelengths are short
        }},
+      {"OfTwoCores", {.fibres = 2, .rows = 60}, [](Psf* psf) { AddCore(1, 2, psf); }},
+      {"OfTwoCoresWithATail",
+       {.fibres = 2, .rows = 60, .tail = true},
+       [](Psf* psf) { AddCore(kMaxTwoCoreDegree, kMaxTwoCoreDegree, psf); }},
+      {"OfTwoCoresInAStampOfEvenSides",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         AddCore(1, 1, psf);
+         GaussHermite(*psf).stamp = {{16, 8, 0.5}, {10, 5, 0}};
+       }},
+      {"OfTwoCoresWithoutAnEnd",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         AddCore(3, 0, psf);
+         GaussHermite(*psf).cutoff = {};
+       }},
+      {"OfTwoCoresInALargeStamp",
+       {.fibres = 1, .rows = 60, .tail = true},
+       [](Psf* psf) {
+         AddCore(2, 2, psf);
+         Resize(kMaxHalfSpot, 18, psf);
+       }},
+      {"WhoseCoresLackPositiveWidths",
+       {.fibres = 3, .rows = 60},
+       [](Psf* psf) {
+         AddCore(1, 1, psf);
+         for (double& c : GaussHermite(*psf).cores[0].sigma_x.coeff.Row(0)) c = -1;
+         GaussHermite(*psf).cores[0].sigma_y.coeff(1, 1) = 1.5;  // negative where wavelengths are short
+         for (double& c : GaussHermite(*psf).cores[1].sigma_y.coeff.Row(2)) c = 0;
+       }},
+      {"OfAGridOfImages",
+       {.fibres = 3, .rows = 60},
+       [](Psf* psf) {
+         Sample({52, 47, 4, SubpixelShift::kLinear, 3, 4}, psf);
+       }},
+      {"OfAGridOfImagesShiftedByASinc",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         Sample({40, 35, 3, SubpixelShift::kSinc, 2, 3}, psf);
+       }},
+      {"OfOneImageShiftedByASinc",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         Sample({130, 110, 10, SubpixelShift::kSinc, 1, 1}, psf);
+       }},
+      {"OfImagesAtOnePosition",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         Sample({33, 41, 5, SubpixelShift::kLinear, 1, 3}, psf);
+       }},
+      {"OfPolynomialsShiftedByASinc",
+       {.fibres = 3, .rows = 60},
+       [](Psf* psf) {
+         Sample({13, 11, 1, SubpixelShift::kSinc, 0, 0, 12, 2}, psf);
+       }},
+      {"OfTheMostTerms",
+       {.fibres = 1, .rows = 60},
+       [](Psf* psf) {
+         Sample({12, 10, 2, SubpixelShift::kLinear, 0, 0, kMaxImagePowers, 1}, psf);
+       }},
+      {"OfTheLargestImagesShiftedByASinc",
+       {.fibres = 1, .rows = 60},
+       [](Psf* psf) {
+         Sample({kMaxStampSide - 1, kMaxStampSide - 1, 1, SubpixelShift::kSinc, 1, 1}, psf);
+       }},
+      {"OfOneSample",
+       {.fibres = 1, .rows = 60},
+       [](Psf* psf) {
+         Sample({1, 1, 1, SubpixelShift::kLinear, 1, 1}, psf);
+       }},
+      {"OfAFibreWithoutImages",
+       {.fibres = 2, .rows = 60},
+       [](Psf* psf) {
+         Sample({24, 20, 2, SubpixelShift::kSinc, 2, 2}, psf);
+         std::get<SampledSpots>(psf->spots).EmptyFibre(1);
+       }},
+      {"OfImagesOffTheCcd",
+       {.fibres = 3, .rows = 60},
+       [](Psf* psf) {
+         Sample({24, 20, 2, SubpixelShift::kLinear, 2, 2}, psf);
+         psf->traces.x.coeff(0, 0) = -20;
+         psf->traces.x.coeff(1, 0) = 9e5;
+         psf->traces.y.coeff(2, 0) += 50;
+       }},
       {"OnDescendingRows",
        {.fibres = 2, .rows = 60},
        [](Psf* psf) {
@@ -112,6 +268,7 @@ class Spots : public ::testing::TestWithParam<SpotsCase> {
  protected:
   void SetUp() override {
     GetParam().change(psf_.get());
+    ASSERT_EQ(CheckPsf(*psf_), absl::OkStatus());
     const WavelengthGrid grid = {psf_->wave_min + 3, 0.8, 30};
     shape_ = ShapeOf(*psf_, grid, psf_->fibres);
     block_.resize(static_cast<size_t>(PsfBytes(shape_)), std::byte{0xff});

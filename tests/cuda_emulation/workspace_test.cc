@@ -20,8 +20,7 @@ int64_t BytesOfFrame(double step, int reach) {
   shape.step = step;
   shape.ccd_rows = 4128;
   shape.ccd_columns = 4114;
-  shape.half_x = 8;
-  shape.half_y = 5;
+  shape.stamp = {CentredAxis(8), CentredAxis(5)};
   shape.bundle_size = 25;
   const std::vector<BundleFacts> facts(static_cast<size_t>(shape.bundles()), {reach, 2, 0, 203});
   JobShape job;

@@ -4,17 +4,20 @@
 #include <cstdint>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/extract/pole_formula.h"
 #include "core/model/frame.h"
 #include "core/model/tolerances.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 #include "cuda/plan/coded_block.h"
 #include "cuda/plan/extract_plan.h"
 #include "cuda/plan/job_arrays.h"
 #include "cuda/plan/psf_arrays.h"
 #include "cuda/plan/psf_shape.h"
+#include "cuda/plan/spots/spot_model.h"
 #include "cuda/plan/tile.h"
 #include "gtest/gtest.h"
 #include "tests/support/scenes/scene.h"
@@ -32,11 +35,9 @@ PsfShape FrameShape() {
   shape.step = 0.8;
   shape.ccd_rows = 4128;
   shape.ccd_columns = 4114;
-  shape.half_x = 8;
-  shape.half_y = 5;
-  shape.degree_x = shape.degree_y = 6;
-  shape.terms = 49;
-  shape.coefficients = 8;
+  shape.stamp = {CentredAxis(8), CentredAxis(5)};
+  shape.traces = {2, 8};
+  shape.model = GaussHermiteShape{.degree = 6, .terms = 49, .series = {51, 8}};
   shape.bundle_size = 25;
   return shape;
 }
@@ -464,7 +465,7 @@ INSTANTIATE_TEST_SUITE_P(Fibres, JobArraysOfBlocks, ::testing::Values(1, 2));
 TEST(PsfArrays, AreAsLargeWithABlockAsWithout) {
   const PsfShape shape = FrameShape();
   const PsfArrays psf = LayOutPsf(shape, Somewhere());
-  EXPECT_EQ(reinterpret_cast<std::byte*>(psf.domains), Somewhere());
+  EXPECT_EQ(reinterpret_cast<std::byte*>(psf.traces.domains), Somewhere());
   EXPECT_EQ(LayOutPsf(shape, nullptr).spots, nullptr);
   const auto end = reinterpret_cast<uintptr_t>(psf.spots + int64_t{500} * 2350 * 17 * 11);
   EXPECT_LE(end, kSomewhere + static_cast<uintptr_t>(PsfBytes(shape)));
@@ -474,38 +475,119 @@ TEST(PsfArrays, AreAsLargeWithABlockAsWithout) {
             kSomewhere + static_cast<uintptr_t>(PackedPsfBytes(shape)));
 }
 
-TEST(PackedPsf, HoldsEverySeriesOfEveryFibre) {
-  const auto psf = testing::MakeScenePsf({.fibres = 3, .rows = 60});
-  const PsfShape shape = ShapeOf(*psf, {6006, 0.8, 20}, 3);
-  EXPECT_EQ(shape.output_bins(), 20);
-  std::vector<std::byte> packed(static_cast<size_t>(PackedPsfBytes(shape)));
-  PackPsf(*psf, shape, packed.data());
-  const PsfArrays at = LayOutPsf(shape, packed.data());
-  std::vector<const LegendreTable*> series = {&psf->traces.x, &psf->traces.y, &GaussHermite(*psf).core().sigma_x, &GaussHermite(*psf).core().sigma_y};
-  for (const GaussHermiteTerm& term : GaussHermite(*psf).core().terms) series.push_back(&term.amplitude);
-  if (shape.tail) {
-    for (const LegendreTable* of_tail :
-         {&GaussHermite(*psf).tail_amplitude, &GaussHermite(*psf).tail_core, &GaussHermite(*psf).tail_index, &GaussHermite(*psf).tail_scale_x, &GaussHermite(*psf).tail_scale_y}) {
-      series.push_back(of_tail);
-    }
+// A PSF as its device receives it.
+struct Packed {
+  explicit Packed(const Psf& psf) : shape(ShapeOf(psf, {6006, 0.8, 20}, 3)), bytes(PackedPsfBytes(shape)) {
+    PackPsf(psf, shape, bytes.data());
+    at = LayOutPsf(shape, bytes.data());
   }
-  ASSERT_EQ(static_cast<int>(series.size()), shape.series());
+
+  PsfShape shape;
+  std::vector<std::byte> bytes;
+  PsfArrays at;
+};
+
+void ExpectSeries(const SeriesArrays& at, const std::vector<const LegendreTable*>& series, int fibres) {
+  ASSERT_EQ(at.shape.count, static_cast<int>(series.size()));
   for (size_t s = 0; s < series.size(); ++s) {
     EXPECT_EQ(at.domains[2 * s], series[s]->wave_min);
     EXPECT_EQ(at.domains[2 * s + 1], series[s]->wave_max);
     const int given = static_cast<int>(series[s]->coeff.shape(1));
-    for (int i = 0; i < 3; ++i) {
-      for (int k = 0; k < shape.coefficients; ++k) {
-        const size_t position = (i * series.size() + s) * shape.coefficients + k;
+    for (int i = 0; i < fibres; ++i) {
+      for (int k = 0; k < at.shape.coefficients; ++k) {
+        const size_t position = (i * series.size() + s) * at.shape.coefficients + k;
         EXPECT_EQ(at.coefficients[position], k < given ? series[s]->coeff(i, k) : 0)
             << s << " " << i << " " << k;
       }
     }
   }
-  for (size_t t = 0; t < GaussHermite(*psf).core().terms.size(); ++t) {
-    EXPECT_EQ(at.degrees[2 * t], GaussHermite(*psf).core().terms[t].degree_x);
-    EXPECT_EQ(at.degrees[2 * t + 1], GaussHermite(*psf).core().terms[t].degree_y);
+}
+
+TEST(PackedPsf, HoldsEverySeriesOfEveryFibre) {
+  const auto psf = testing::MakeScenePsf({.fibres = 3, .rows = 60, .tail = true});
+  GaussHermiteSpots& spots = GaussHermite(*psf);
+  spots.cores.push_back(spots.core());
+  spots.cores.back().terms.resize(2);
+  spots.cutoff = spots.core().sigma_x;
+  const Packed packed(*psf);
+  EXPECT_EQ(packed.shape.output_bins(), 20);
+  ExpectSeries(packed.at.traces, {&psf->traces.x, &psf->traces.y}, 3);
+  std::vector<const LegendreTable*> series;
+  for (const GaussHermiteCore& core : spots.cores)
+    series.insert(series.end(), {&core.sigma_x, &core.sigma_y});
+  for (const GaussHermiteCore& core : spots.cores) {
+    for (const GaussHermiteTerm& term : core.terms) series.push_back(&term.amplitude);
   }
+  series.insert(series.end(), {&spots.cutoff, &spots.tail_amplitude, &spots.tail_core, &spots.tail_index,
+                               &spots.tail_scale_x, &spots.tail_scale_y});
+  const auto& at = std::get<GaussHermiteArrays>(packed.at.model);
+  ExpectSeries(at.series, series, 3);
+  const int32_t* degrees = at.degrees;
+  for (int k = 0; k < 2; ++k) {
+    for (const GaussHermiteTerm& term : spots.cores[static_cast<size_t>(k)].terms) {
+      EXPECT_EQ(*degrees++, kSecondCoreDegree * k + term.degree_x);
+      EXPECT_EQ(*degrees++, kSecondCoreDegree * k + term.degree_y);
+    }
+  }
+}
+
+// A grid of 2 x 3 images, and polynomials of 3 powers.
+SampledSpots MakeSampledSpots() {
+  SampledSpots spots;
+  LayOutImages(20, 13, 2, 9, 7, &spots.layout);
+  spots.layout.images = 6;
+  spots.layout.positions = 2;
+  spots.layout.wavelengths = 3;
+  spots.layout.powers = 3;
+  Array<float, 2> stamps;
+  stamps.Assign({spots.layout.stamps(), spots.layout.stamp.pixels()});
+  for (int64_t k = 0; k < stamps.size(); ++k) stamps.data()[k] = static_cast<float>(k % 97);
+  spots.stamps = SharedArray<float, 2>(std::move(stamps));
+  spots.fibres = {{.position = 1}, {.position = 2, .group = 1, .x_scale = 3}, {.is_empty = 1}};
+  spots.positions = {1, 2};
+  spots.wavelengths = {6000, 6010, 6030};
+  spots.powers = {{0, 0}, {1, 0}, {0, 1}};
+  return spots;
+}
+
+TEST(PackedPsf, HoldsTheStampsAndWhatTheirWeightsFollowFrom) {
+  const auto psf = testing::MakeScenePsf({.fibres = 3, .rows = 60});
+  const SampledSpots spots = MakeSampledSpots();
+  psf->spots = spots;
+  const Packed packed(*psf);
+  EXPECT_EQ(packed.shape.stamp, spots.layout.stamp);
+  EXPECT_EQ(packed.shape.spot_columns(), 11);
+  EXPECT_EQ(packed.shape.spot_rows(), 8);
+  const SampledView view = std::get<SampledArrays>(packed.at.model).View();
+  EXPECT_EQ(view.layout.images, 6);
+  EXPECT_EQ(absl::MakeSpan(view.stamps, spots.stamps.size()), spots.stamps.flat());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(view.fibres[i].position, spots.fibres[i].position);
+    EXPECT_EQ(view.fibres[i].group, spots.fibres[i].group);
+    EXPECT_EQ(view.fibres[i].is_empty, spots.fibres[i].is_empty);
+    EXPECT_EQ(view.fibres[i].x_scale, spots.fibres[i].x_scale);
+    EXPECT_EQ(view.powers[i].x, spots.powers[i].x);
+    EXPECT_EQ(view.powers[i].y, spots.powers[i].y);
+  }
+  EXPECT_EQ(absl::MakeSpan(view.positions, 2), absl::MakeSpan(spots.positions));
+  EXPECT_EQ(absl::MakeSpan(view.wavelengths, 3), absl::MakeSpan(spots.wavelengths));
+}
+
+TEST(PsfShape, IsTheSameForAnOutline) {
+  const WavelengthGrid grid = {6006, 0.8, 20};
+  const auto psf = testing::MakeScenePsf({.fibres = 3, .rows = 60, .tail = true});
+  const int64_t bytes = PsfBytes(ShapeOf(*psf, grid, 3)), packed = PackedPsfBytes(ShapeOf(*psf, grid, 3));
+  for (GaussHermiteTerm& term : GaussHermite(*psf).core().terms) term.amplitude = {};
+  EXPECT_EQ(PsfBytes(ShapeOf(*psf, grid, 3)), bytes);
+  EXPECT_EQ(PackedPsfBytes(ShapeOf(*psf, grid, 3)), packed);
+
+  SampledSpots spots = MakeSampledSpots();
+  psf->spots = spots;
+  const int64_t with_stamps = PsfBytes(ShapeOf(*psf, grid, 3));
+  EXPECT_GT(PackedPsfBytes(ShapeOf(*psf, grid, 3)), StampsBytes(spots.layout));
+  spots.stamps = {};
+  psf->spots = spots;
+  EXPECT_EQ(PsfBytes(ShapeOf(*psf, grid, 3)), with_stamps);
 }
 
 }  // namespace

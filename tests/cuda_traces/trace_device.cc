@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/base/status_macros.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::testing {
 

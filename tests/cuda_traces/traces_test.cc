@@ -147,7 +147,8 @@ TEST_F(TraceShiftsOnDevice, LeaveOutAFibreWhoseTraceRunsBackwards) {
 
 TEST_F(TraceShiftsOnDevice, AreThoseOfProcessorsForAPsfOfHighDegrees) {
   ShiftedFrame frame = MakeShiftedFrame(Shifted(27, 300));  // and a bundle of two fibres
-  frame.GaussHermite(psf).core().max_degree_x = frame.GaussHermite(psf).core().max_degree_y = 9;
+  GaussHermiteCore& core = GaussHermite(frame.psf).core();
+  core.max_degree_x = core.max_degree_y = 9;
   ExpectSame(frame);
 }
 

@@ -7,7 +7,7 @@
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/memory/copies.h"
 #include "cuda/memory/on_device.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include "core/base/status_macros.h"
 #include "cuda/kernels/common/first_error.h"
 #include "cuda/memory/copies.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 

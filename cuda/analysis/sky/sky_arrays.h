@@ -3,7 +3,7 @@
 #define SPEXD_CUDA_ANALYSIS_SKY_SKY_ARRAYS_H_
 
 #include "cuda/analysis/sky/sky.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 

@@ -9,7 +9,7 @@
 #include "core/analysis/velocity/cubic_spline.h"
 #include "core/analysis/velocity_units.h"
 #include "core/base/status_macros.h"
-#include "cuda/plan/carver.h"
+#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 namespace {

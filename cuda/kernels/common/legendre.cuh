@@ -1,10 +1,11 @@
-// Legendre series as core/model/psf.cc evaluates them.
+// Legendre series as core/model/traces evaluates them.
 #ifndef SPEXD_CUDA_KERNELS_COMMON_LEGENDRE_CUH_
 #define SPEXD_CUDA_KERNELS_COMMON_LEGENDRE_CUH_
 
-#include "core/model/psf.h"
+#include "core/model/traces/traces.h"
 #include "cuda/kernels/common/machine.cuh"
 #include "cuda/plan/psf_arrays.h"
+#include "cuda/plan/spots/series_arrays.h"
 
 namespace spexd::cuda {
 
@@ -21,9 +22,9 @@ struct Recurrence {
   }
 };
 
-__device__ inline const double* SeriesOf(const PsfArrays& psf, int fibre, int series) {
-  return psf.coefficients +
-         (static_cast<int64_t>(fibre) * psf.shape.series() + series) * psf.shape.coefficients;
+__device__ inline const double* SeriesOf(const SeriesArrays& arrays, int fibre, int series) {
+  return arrays.coefficients +
+         (static_cast<int64_t>(fibre) * arrays.shape.count + series) * arrays.shape.coefficients;
 }
 
 // Values of a series of `count` coefficients at positions in its domain, -1 to 1 (Clenshaw's recurrence).

@@ -1,7 +1,7 @@
 // Lays arrays out one after the other in a block of memory: first without a block, to get its size, then with
 // it.
-#ifndef SPEXD_CUDA_PLAN_CARVER_H_
-#define SPEXD_CUDA_PLAN_CARVER_H_
+#ifndef SPEXD_CUDA_MEMORY_CARVER_H_
+#define SPEXD_CUDA_MEMORY_CARVER_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -38,4 +38,4 @@ class Carver {
 
 }  // namespace spexd::cuda
 
-#endif  // SPEXD_CUDA_PLAN_CARVER_H_
+#endif  // SPEXD_CUDA_MEMORY_CARVER_H_

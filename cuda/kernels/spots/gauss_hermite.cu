@@ -1,5 +1,9 @@
-// Stage "spots": all spots of a PSF on its grid (core/model/spot_formula.h). With the integrals G over pixel
-// rows and columns and the amplitudes C of the terms, a spot is G_y^T C^T G_x, computed on the matrix units.
+// Stage "spots": Gauss-Hermite spots (core/model/spots/gauss_hermite_formula.h). With the integrals G over
+// pixel rows and columns and the amplitudes C of the terms, a spot is G_y^T C^T G_x, computed on the matrix
+// units.
+//
+// The degrees of a second core follow those of the first: integrals of the first tile of degrees are those of
+// the first core's widths, of the second tile the second's, and C has blocks on its diagonal only.
 //
 // A warp takes 8 bins of a fibre. First a lane evaluates a series for all of them. Then follows bin after
 // bin: a lane takes an edge of a pixel row or column, and the next lane's gives it the integral over the
@@ -9,33 +13,31 @@
 // 0.21 ms.
 #include <cmath>
 
-#include "core/model/spot_formula.h"
+#include "core/model/spots/gauss_hermite_formula.h"
 #include "cuda/kernels/common/device.cuh"
 #include "cuda/kernels/common/legendre.cuh"
-#include "cuda/kernels/psf_kernels.h"
+#include "cuda/kernels/spots/spots.h"
 
 namespace spexd::cuda {
 namespace {
 
 constexpr int kMaxWarps = 4;      // warps of a block
 constexpr int kBins = 8;           // bins of a warp
-constexpr int kXAndY = 2;          // the series of the trace come first
-constexpr int kWidths = 2;         // then those of the widths, the terms', and the tail's
 constexpr int kBlock = 2 * kTile;  // rows, or columns, of two tiles
 
-// What a spot needs besides its terms.
-enum Parameter { kInverseSigma = 0, kOffset = 2, kTail = 4, kParameters = 9 };
+// What a spot needs besides its terms. The last ones are there only with two cores.
+enum Parameter { kInverseSigma = 0, kOffset = 2, kTail = 4, kSecondInverseSigma = 9, kCutoff = 11 };
+__host__ __device__ constexpr int Parameters(int cores) { return cores == 1 ? 9 : 12; }
 
 // Shared memory of one warp, in doubles. Degrees are padded to whole tiles.
 struct SpotScratch {
   int degrees;
   int first_y;  // edges of columns come first, then those of rows
   int amplitudes, integrals, values, total;
-  __host__ __device__ explicit SpotScratch(const PsfShape& shape)
-      : degrees(RoundedUp(max(shape.degree_x, shape.degree_y) + 1, kTile)),
-        first_y(shape.spot_columns() + 1) {
+  __host__ __device__ SpotScratch(const PsfShape& shape, const GaussHermiteShape& model)
+      : degrees(RoundedUp(model.degree + 1, kTile)), first_y(shape.spot_columns() + 1) {
     const int edges = max(first_y + RoundedUp(shape.spot_rows(), kBlock), RoundedUp(first_y, kBlock));
-    amplitudes = kBins * kParameters;                    // [bin, degree x, degree y], after [bin, Parameter]
+    amplitudes = kBins * Parameters(model.cores);        // [bin, degree x, degree y], after [bin, Parameter]
     integrals = amplitudes + kBins * degrees * degrees;  // [edge, degree]: see IntegralsAt
     values = integrals + edges * degrees;                // [row, column]
     total = RoundedUp(values + shape.spot_pixels(), 2);
@@ -43,10 +45,13 @@ struct SpotScratch {
 };
 
 // A warp's bins while it evaluates them.
-template <int kDegrees>
+template <int kDegrees, int kCores>
 struct SpotWork {
+  static constexpr int kParameters = Parameters(kCores);
+
   const PsfArrays& psf;
   const PsfShape& shape;
+  const GaussHermiteArrays& model;
   const SpotScratch& scratch;
   double* own;  // scratch
   int fibre, first_bin;
@@ -69,6 +74,15 @@ struct SpotWork {
     operand[1] = two.y;
   }
 
+  // Parameters that are the value of a width's series, or of one behind the terms'.
+  __device__ static int WidthAt(int s) {
+    return kCores == 1 || s < 2 ? kInverseSigma + s : kSecondInverseSigma + s - 2;
+  }
+  __device__ int BehindTermsAt(int s) const {
+    if (kCores == 1 || !model.shape.cutoff) return kTail + s;
+    return s == 0 ? kCutoff : kTail + s - 1;
+  }
+
   __device__ void EvaluateParameters(const Recurrence& recurrence) const {
     constexpr int kAtOnce = 4;  // more bins at once take more registers
     double* const amplitudes = own + scratch.amplitudes;
@@ -77,18 +91,20 @@ struct SpotWork {
     const bool placed = bin < min(kBins, shape.bins - first_bin);
     const double offset = placed ? (axis == 0 ? psf.offset_x : psf.offset_y)[at(bin)] : 0;
     __syncwarp();
-    for (int s = kXAndY + lane(); s < shape.series(); s += kWarp) {
-      const double least = psf.domains[2 * s], scale = 2 * Reciprocal(psf.domains[2 * s + 1] - least);
-      const double* const c = SeriesOf(psf, fibre, s);
-      const int term = s - kXAndY - kWidths;
-      const bool of_term = term >= 0 && term < shape.terms;
-      double* to = of_term ? amplitudes + psf.degrees[2 * term] * kDegrees + psf.degrees[2 * term + 1]
-                           : own + (term < 0 ? s - kXAndY : kTail + term - shape.terms);
+    const SeriesArrays& series = model.series;
+    for (int s = lane(); s < series.shape.count; s += kWarp) {
+      const double least = series.domains[2 * s], scale = 2 * Reciprocal(series.domains[2 * s + 1] - least);
+      const double* const c = SeriesOf(series, fibre, s);
+      const int term = s - 2 * kCores;
+      const bool of_term = term >= 0 && term < model.shape.terms;
+      double* to = of_term ? amplitudes + model.degrees[2 * term] * kDegrees + model.degrees[2 * term + 1]
+                           : own + (term < 0 ? WidthAt(s) : BehindTermsAt(term - model.shape.terms));
+#pragma unroll 1
       for (int i = 0; i < kBins; i += kAtOnce) {
         double t[kAtOnce], value[kAtOnce];
 #pragma unroll
         for (int k = 0; k < kAtOnce; ++k) t[k] = (WaveOf(psf, first_bin + i + k) - least) * scale - 1;
-        EvaluateSeries(c, shape.spot_coefficients, recurrence, t, value);
+        EvaluateSeries(c, series.shape.coefficients, recurrence, t, value);
 #pragma unroll
         for (int k = 0; k < kAtOnce; ++k, to += of_term ? kDegrees * kDegrees : kParameters) *to = value[k];
       }
@@ -97,7 +113,14 @@ struct SpotWork {
     if (bin < kBins) {
       // A width that is not positive makes all values NaN, and those an empty spot.
       double& sigma = parameters(bin)[kInverseSigma + axis];
-      sigma = sigma > 0 ? 1 / sigma : NAN;
+      if constexpr (kCores == 1) {
+        sigma = sigma > 0 ? 1 / sigma : NAN;
+      } else {  // of either core: where the first one is cut off, it does not count
+        double& second = parameters(bin)[kSecondInverseSigma + axis];
+        const bool positive = sigma > 0 && second > 0;
+        sigma = positive ? 1 / sigma : NAN;
+        second = positive ? 1 / second : NAN;
+      }
       parameters(bin)[kOffset + axis] = offset;
     }
     __syncwarp();
@@ -109,18 +132,36 @@ struct SpotWork {
     for (int first = 0; first < edges - 1; first += kWarp - 1) {
       const int position = first + lane(), axis = position >= scratch.first_y;
       const bool keeps = lane() < kWarp - 1 && position < edges - 1;
-      const double u =
-          EdgeAt(position - (axis == 0 ? 0 : scratch.first_y), axis == 0 ? shape.half_x : shape.half_y,
-                 parameters(bin)[kOffset + axis], parameters(bin)[kInverseSigma + axis]);
-      double even = 0;
-      Antiderivatives(kDegrees - 1, u, [&](int k, double value) {
-        const double integral = Shuffle(value, lane() + 1) - value;
-        if (k % 2 == 0) {
-          even = integral;
-        } else if (keeps) {
-          *IntegralsAt(position, k / 2) = {even, integral};
-        }
-      });
+      const int edge = position - (axis == 0 ? 0 : scratch.first_y);
+      const int half = axis == 0 ? shape.stamp.x.middle : shape.stamp.y.middle;
+#pragma unroll
+      for (int core = 0; core < kCores; ++core) {
+        const double u =
+            EdgeAt(edge, half, parameters(bin)[kOffset + axis],
+                   parameters(bin)[(core == 0 ? kInverseSigma : kSecondInverseSigma) + axis]);
+        double even = 0;
+        Antiderivatives(kDegrees / kCores - 1, u, [&](int k, double value) {
+          const double integral = Shuffle(value, lane() + 1) - value;
+          if (k % 2 == 0) {
+            even = integral;
+          } else if (keeps) {
+            *IntegralsAt(position, (core * kTile + k) / 2) = {even, integral};
+          }
+        });
+      }
+    }
+  }
+
+  // Clears this lane's values (MultiplyAdd16) of the first core that lie beyond its cutoff.
+  __device__ void CutOff(int bin, int first_row, int first_column, double (&sum)[4]) const {
+    const double* const parameter = parameters(bin);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int r = first_row + k / 2 * kTile + line(), c = first_column + 4 * quarter() + k % 2;
+      const double dx = c - shape.stamp.x.middle - parameter[kOffset];
+      const double dy = r - shape.stamp.y.middle - parameter[kOffset + 1];
+      if (!IsWithinCutoff(dx, dy, parameter[kInverseSigma], parameter[kInverseSigma + 1], parameter[kCutoff]))
+        sum[k] = 0;
     }
   }
 
@@ -141,6 +182,7 @@ struct SpotWork {
         LoadIntegrals(scratch.first_y + row + kTile + line(), b, bottom);
 #pragma unroll
         for (int a = 0; a < kTiles; ++a) {
+          if (kCores > 1 && a != b) continue;
           const double2 two = *reinterpret_cast<const double2*>(amplitudes + (a * kTile + line()) * kDegrees +
                                                                 b * kTile + 2 * quarter());
           MultiplyAdd16(top, bottom, {two.x, two.y}, h[a]);
@@ -157,6 +199,7 @@ struct SpotWork {
           for (int a = 0; a < kTiles; ++a) {
             double integrals[2];
             LoadIntegrals(first + line() / 2 * 4 + line() % 2, a, integrals);
+            if (kCores > 1 && a == 1 && model.shape.cutoff) CutOff(bin, row, first, sum);
             MultiplyAdd16({h[a][0], h[a][1]}, {h[a][2], h[a][3]}, integrals, sum);
           }
 #pragma unroll
@@ -180,8 +223,8 @@ struct SpotWork {
     const int columns = shape.spot_columns();
     double total = 0;
     for (int p = lane(); p < shape.spot_pixels(); p += kWarp) {
-      const double u = (p % columns - shape.half_x - parameter[kOffset]) * tail[3];
-      const double v = (p / columns - shape.half_y - parameter[kOffset + 1]) * tail[4];
+      const double u = (p % columns - shape.stamp.x.middle - parameter[kOffset]) * tail[3];
+      const double v = (p / columns - shape.stamp.y.middle - parameter[kOffset + 1]) * tail[4];
       double& value = own[scratch.values + p];
       value += TailValue(tail[0], tail[1], tail[2], u * u + v * v);
       value = value > 0 ? value : 0;
@@ -200,24 +243,24 @@ struct SpotWork {
   }
 };
 
-template <int kDegrees>
-__global__ void __launch_bounds__(kMaxWarps* kWarp, 6) Evaluate(PsfArrays psf) {
+template <int kDegrees, int kCores>
+__global__ void __launch_bounds__(kMaxWarps* kWarp, 6) Evaluate(PsfArrays psf, GaussHermiteArrays model) {
   __shared__ Recurrence recurrence;
   recurrence.Fill();
-  const SpotScratch scratch(psf.shape);
+  const SpotScratch scratch(psf.shape, model.shape);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int first_bin = (blockIdx.x * (blockDim.x / kWarp) + warp) * kBins;
   if (first_bin >= psf.shape.bins) return;
-  const SpotWork<kDegrees> work = {
-      psf,      psf.shape, scratch, DynamicShared() + warp * scratch.total, static_cast<int>(blockIdx.y),
-      first_bin};
+  const SpotWork<kDegrees, kCores> work = {
+      psf,      psf.shape, model, scratch, DynamicShared() + warp * scratch.total,
+      static_cast<int>(blockIdx.y), first_bin};
   work.EvaluateParameters(recurrence);
   double* out = psf.spots + work.at(0) * psf.shape.spot_pixels();
   for (int bin = 0; bin < min(kBins, psf.shape.bins - first_bin); ++bin, out += psf.shape.spot_pixels()) {
     work.Integrate(bin);
     __syncwarp();
     double total;
-    if (psf.shape.tail) {
+    if (model.shape.tail) {
       work.template SumTerms<true>(bin);
       __syncwarp();
       total = work.AddTail(bin);
@@ -232,22 +275,27 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp, 6) Evaluate(PsfArrays psf) {
 
 }  // namespace
 
-int64_t SpotBytes(const PsfShape& shape) {
-  return int64_t{SpotScratch(shape).total} * static_cast<int64_t>(sizeof(double));
+int64_t SpotBytes(const PsfShape& shape, const GaussHermiteShape& model) {
+  return int64_t{SpotScratch(shape, model).total} * static_cast<int64_t>(sizeof(double));
 }
 
-cudaError_t ConfigureSpots(int shared_bytes) {
-  return FirstError(
-      {AllowShared(Evaluate<kTile>, shared_bytes), AllowShared(Evaluate<2 * kTile>, shared_bytes)});
+cudaError_t ConfigureGaussHermiteSpots(int shared_bytes) {
+  return FirstError({AllowShared(Evaluate<kTile, 1>, shared_bytes),
+                     AllowShared(Evaluate<2 * kTile, 1>, shared_bytes),
+                     AllowShared(Evaluate<2 * kTile, 2>, shared_bytes)});
 }
 
-cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream) {
-  static_assert(kMaxHermiteDegree < 2 * kTile);
-  const int64_t bytes = SpotBytes(psf.shape);
+cudaError_t EvaluateSpots(const PsfArrays& psf, const GaussHermiteArrays& model, int shared_bytes,
+                          cudaStream_t stream) {
+  static_assert(kMaxHermiteDegree < 2 * kTile && kSecondCoreDegree == kTile);
+  const int64_t bytes = SpotBytes(psf.shape, model.shape);
   const int warps = static_cast<int>(max(int64_t{1}, min(int64_t{kMaxWarps}, shared_bytes / bytes)));
   const dim3 grid((psf.shape.bins + kBins * warps - 1) / (kBins * warps), psf.shape.fibres);
-  const auto kernel = SpotScratch(psf.shape).degrees == kTile ? Evaluate<kTile> : Evaluate<2 * kTile>;
-  return Launch(kernel, grid, warps * kWarp, warps * bytes, stream, psf);
+  const bool wide = SpotScratch(psf.shape, model.shape).degrees > kTile;
+  const auto kernel = model.shape.cores > 1 ? Evaluate<2 * kTile, 2>
+                      : wide                ? Evaluate<2 * kTile, 1>
+                                            : Evaluate<kTile, 1>;
+  return Launch(kernel, grid, warps * kWarp, warps * bytes, stream, psf, model);
 }
 
 }  // namespace spexd::cuda
