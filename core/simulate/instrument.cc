@@ -5,6 +5,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <numbers>
+#include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -100,6 +101,14 @@ const Camera* KnownCamera(char name) {
   return camera == kCameras.end() ? nullptr : &*camera;
 }
 
+// CAMERA that a PSF states, "" if none. Some files have it in quotation marks and padded.
+std::string CameraOf(const Psf* psf) {
+  constexpr char kAround[] = " '";
+  const std::string text = psf == nullptr ? "" : psf->camera;
+  const size_t first = text.find_first_not_of(kAround), last = text.find_last_not_of(kAround);
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
 absl::Status TakeGeometry(const Psf& psf, SimulatorOptions* options) {
   if (!IsComplete(psf))
     return absl::InvalidArgumentError(
@@ -109,11 +118,12 @@ absl::Status TakeGeometry(const Psf& psf, SimulatorOptions* options) {
   SPEXD_RETURN_IF_ERROR(CheckRange("the PSF's NPIX_X", psf.columns, kMinSimulatedSide, kMaxSimulatedSide));
   for (const auto& [name, trace] : {std::pair("XTRACE", &psf.traces.x), std::pair("YTRACE", &psf.traces.y)})
     SPEXD_RETURN_IF_ERROR(CheckValues(name, *trace, {trace->wave_min, trace->wave_max}));
-  const char letter = psf.camera.empty() ? '\0' : absl::ascii_tolower(psf.camera.front());
+  const std::string stated = CameraOf(&psf);
+  const char letter = stated.empty() ? '\0' : absl::ascii_tolower(stated.front());
   const Camera* const camera = KnownCamera(letter);
   if (camera != nullptr && options->camera.value_or(letter) != letter) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "simulator: camera is '%c', but CAMERA of the PSF is '%s'", *options->camera, psf.camera));
+        "simulator: camera is '%c', but CAMERA of the PSF is '%s'", *options->camera, stated));
   }
   if (!options->camera.has_value()) options->camera = camera == nullptr ? 'r' : letter;
   options->fibres = psf.fibres;
@@ -180,8 +190,8 @@ absl::StatusOr<SimulatorOptions> CompleteOptions(const SimulatorOptions& options
 }
 
 std::string StatedCamera(const SimulatorOptions& options) {
-  const bool is_stated = options.psf != nullptr && !options.psf->camera.empty();
-  return is_stated ? options.psf->camera : std::string{*options.camera, '0'};
+  const std::string stated = CameraOf(options.psf.get());
+  return stated.empty() ? std::string{*options.camera, '0'} : stated;
 }
 
 Psf PsfOf(const SimulatorOptions& options) {

@@ -256,6 +256,9 @@ TEST(SimulateThroughPsf, GivesFramesTheFibresAndTheCameraOfThePsf) {
   EXPECT_EQ(z.preproc.fibermap[9].fibre, 2509);
   EXPECT_THAT(z.preproc.extra_cards, Contains(StartsWith("CAMERA  = 'Z5      '")));
   EXPECT_EQ(*CompleteOptions(Through(psf))->camera, 'z');
+  psf.camera = "'b3      '";
+  EXPECT_THAT(Simulated(Through(psf)).preproc.extra_cards, Contains(StartsWith("CAMERA  = 'b3      '")));
+  EXPECT_EQ(*CompleteOptions(Through(psf))->camera, 'b');
   psf.camera = "O'Hara";
   EXPECT_THAT(Simulated(Through(psf)).preproc.extra_cards, Contains(StartsWith("CAMERA  = 'O''Hara ")));
   EXPECT_EQ(*CompleteOptions(Through(psf))->camera, 'r');
