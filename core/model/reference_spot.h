@@ -1,4 +1,4 @@
-// One spot in plain code: for the simulator, and as a reference for tests of the engines' fast code.
+// One spot in plain code: for plans, and as a reference for tests of the engines' fast code.
 #ifndef SPEXD_CORE_MODEL_REFERENCE_SPOT_H_
 #define SPEXD_CORE_MODEL_REFERENCE_SPOT_H_
 
