@@ -94,7 +94,12 @@ void Sample(const Images& images, Psf* psf) {
   layout.wavelengths = images.wavelengths;
   layout.powers = images.powers;
   layout.images = images.powers > 0 ? images.groups * images.powers : images.positions * images.wavelengths;
-  const double centre_x = 0.47 * images.columns, centre_y = 0.52 * images.rows;
+  // Samples that a sinc shifts begin at a CCD pixel's edge.
+  const auto centre = [&](double near) {
+    const int n = images.oversampling;
+    return images.shift == SubpixelShift::kSinc && n > 1 ? n * (std::floor(near / n) + 0.5) - 0.5 : near;
+  };
+  const double centre_x = centre(0.47 * images.columns), centre_y = centre(0.52 * images.rows);
   LayOutImages(images.columns, images.rows, images.oversampling, centre_x, centre_y, &layout);
   Array<float, 2> stamps;
   stamps.Assign({layout.stamps(), layout.stamp.pixels()});
