@@ -128,13 +128,13 @@ TEST_F(BadInput, AFileWithoutTheHduIsNamedWithTheHdu) {
 
 TEST_F(BadInput, APsfOfAnotherModelIsNamedWithWhatToDo) {
   std::string psf = ReadBytes(input_->psf());
-  const std::string own = "'GAUSS-HERMITE' ", other = "'GAUSS-HERMITE2'";
+  const std::string own = "'GAUSS-HERMITE' ", other = "'MONTE-CARLO'  ";
   for (size_t at = psf.find(own); at != std::string::npos; at = psf.find(own, at)) {
     psf.replace(at, own.size(), other);
   }
-  ExpectRefused(kEverywhere, input_->image(), MakeFile("two-cores.fits", psf),
-                {"two-cores.fits: PSFTYPE GAUSS-HERMITE2, PSFVER 3 is not supported",
-                 "spexd reads GAUSS-HERMITE, PSFVER 2 and 3",
+  ExpectRefused(kEverywhere, input_->image(), MakeFile("other.fits", psf),
+                {"other.fits: PSFTYPE MONTE-CARLO, PSFVER 3 is not supported",
+                 "spexd reads GAUSS-HERMITE, GAUSS-HERMITE2, SPOTGRID, MONOSPOT, PCA-PIX, SAMPLED-SPOTS",
                  "Fit a GAUSS-HERMITE PSF to an arc exposure with desi_compute_psf"});
 }
 

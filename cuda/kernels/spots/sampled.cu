@@ -1,13 +1,15 @@
 // Stage "spots": sampled spots (core/model/spots/sampled_formula.h), weighted sums of stamps.
 //
-// A block takes a stretch of a fibre's bins, which mostly share their images, so that it finds their stamps in
-// its multiprocessor's cache; a warp takes 8 of these bins. First a lane finds the place of a bin. Then follows
-// bin after bin: a lane takes a term, then every 32nd pixel of the sum, or, to shift it by a sinc, a run of
+// A block takes a stretch of a fibre's bins, which mostly share their images, so that it finds their stamps
+// in its multiprocessor's cache; a warp takes 8 of these bins. Lanes find the bins' places, then the terms of
+// each bin, then the sums of the last pixels of all bins, of which one spot has fewer than a warp has lanes.
+// Then follows bin after bin: a lane takes every 32nd pixel of the sum, and, to shift it by a sinc, a run of
 // pixels.
 //
 // Floor for a frame (500 fibres of 2350 bins, 14 x 14 pixels, 16 terms): 1.84 GB written, 0.44 ms; 14.7 GB of
 // stamps read from the first cache, 0.5 ms, of which the second one gives 0.7 GB (88 stamps to 128 bins,
-// 0.15 ms); 7.4 Gflop, 0.22 ms; their 3.7 G conversions from float32, at 16 a clock and multiprocessor, 0.9 ms.
+// 0.15 ms); 7.4 Gflop, 0.22 ms; their 3.7 G conversions from float32, at 16 a clock and multiprocessor, 0.9
+// ms. Unrolling the loop over terms makes the kernel slower, as it reads more stamps at a time.
 #include "core/model/spots/sampled_formula.h"
 #include "cuda/kernels/common/device.cuh"
 #include "cuda/kernels/common/legendre.cuh"
@@ -18,7 +20,7 @@ namespace {
 
 constexpr int kMaxWarps = 16;  // warps of a block
 constexpr int kBins = 8;       // bins of a warp
-constexpr int kSums = 7;       // pixels of a lane that are summed at a time
+constexpr int kSums = 6;       // pixels of a lane that are summed at a time
 constexpr int kRun = 7;        // neighbouring pixels of a lane's that are shifted; odd: lanes share no banks
 constexpr int kSincWeights = 2 * kSincReach + 1;
 
@@ -26,11 +28,12 @@ constexpr int InDoubles(size_t bytes) { return static_cast<int>((bytes + 7) / 8)
 
 // Shared memory of one warp, in doubles.
 struct SampledScratch {
-  int terms, weights, values, shifted, total;
+  int terms, tails, weights, values, shifted, total;
   __host__ __device__ explicit SampledScratch(const SampledLayout& layout) {
     const int pixels = layout.stamp.x.size * layout.stamp.y.size;
-    terms = RoundedUp(kBins * InDoubles(sizeof(SampledPlace)), 2);      // after the places of the bins
-    weights = terms + layout.terms() * InDoubles(sizeof(SampledTerm));  // [axis, kSincWeights]
+    terms = RoundedUp(kBins * InDoubles(sizeof(SampledPlace)), 2);            // after the places of the bins
+    tails = terms + kBins * layout.terms() * InDoubles(sizeof(SampledTerm));  // after [bin, term]
+    weights = tails + kBins * (pixels % kWarp);                               // [axis, kSincWeights]
     if (layout.shift == SubpixelShift::kSinc) {
       // Lines of pixels between zeros, which a sinc reads beyond their ends.
       const int line = LineLength(pixels);
@@ -53,8 +56,10 @@ struct SampledWork {
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
   __device__ SampledPlace* places() const { return reinterpret_cast<SampledPlace*>(own); }
-  // Terms whose `stamp` is where it begins.
-  __device__ SampledTerm* terms() const { return reinterpret_cast<SampledTerm*>(own + scratch.terms); }
+  // A bin's terms, whose `stamp` is where it begins.
+  __device__ SampledTerm* terms(int bin) const {
+    return reinterpret_cast<SampledTerm*>(own + scratch.terms) + bin * view.layout.terms();
+  }
   __device__ int pixels() const { return view.layout.stamp.x.size * view.layout.stamp.y.size; }
 
   __device__ void ClearLines() const {
@@ -67,7 +72,7 @@ struct SampledWork {
     for (int k = lane(); k < view.layout.terms(); k += kWarp) {
       SampledTerm term = TermOf(view, place, k);
       term.stamp *= pixels();
-      terms()[k] = term;
+      terms(bin)[k] = term;
     }
   }
   __device__ void FindSincWeights(int bin) const {
@@ -78,15 +83,30 @@ struct SampledWork {
     }
   }
 
+  // Sums the last pixels of the bins, which do not fill a warp.
+  __device__ void SumTails(int bins) const {
+    const int count = view.layout.terms(), tail = pixels() % kWarp, first = pixels() - tail;
+    for (int i = lane(); i < bins * tail; i += kWarp) {
+      const int bin = i / tail, pixel = first + i % tail;
+      double sum = 0;
+#pragma unroll 4
+      for (int k = 0; k < count; ++k) {
+        const SampledTerm term = terms(bin)[k];
+        sum += term.weight * view.stamps[term.stamp + pixel];
+      }
+      own[scratch.tails + i] = sum;
+    }
+  }
+
   // Calls use(pixel, sum of the stamps) for this lane's pixels.
   template <typename Use>
-  __device__ void SumStamps(const Use& use) const {
-    const int count = view.layout.terms(), end = pixels();
+  __device__ void SumStamps(int bin, const Use& use) const {
+    const int count = view.layout.terms(), tail = pixels() % kWarp, end = pixels() - tail;
     for (int first = lane(); first < end; first += kSums * kWarp) {
       double sum[kSums] = {};
-#pragma unroll 2
+#pragma unroll 1
       for (int k = 0; k < count; ++k) {
-        const SampledTerm term = terms()[k];
+        const SampledTerm term = terms(bin)[k];
         const float* const stamp = view.stamps + term.stamp;
 #pragma unroll
         for (int i = 0; i < kSums; ++i) {
@@ -99,10 +119,11 @@ struct SampledWork {
         if (first + i * kWarp < end) use(first + i * kWarp, sum[i]);
       }
     }
+    if (lane() < tail) use(end + lane(), own[scratch.tails + bin * tail + lane()]);
   }
 
-  // Shifts a line of rows, or of columns, of `width` pixels by a sinc. Calls use(pixel, value) for this lane's
-  // pixels, counted in the other order.
+  // Shifts a line of rows, or of columns, of `width` pixels by a sinc. Calls use(pixel, value) for this
+  // lane's pixels, counted in the other order.
   template <typename Use>
   __device__ void ShiftLine(const double* line, const double* weights, int width, const Use& use) const {
     const int end = pixels(), height = end / width;
@@ -135,7 +156,7 @@ struct SampledWork {
 
   // Writes a spot's values, none of them negative, to scratch. Returns the sum of this lane's.
   template <bool kSinc>
-  __device__ double Sum() const {
+  __device__ double Sum(int bin) const {
     double *const values = own + scratch.values, *const shifted = own + scratch.shifted, total = 0;
     const auto clip = [&](int pixel, double value) {
       const double clipped = value > 0 ? value : 0;
@@ -143,10 +164,10 @@ struct SampledWork {
       total += clipped;
     };
     if constexpr (!kSinc) {
-      SumStamps(clip);
+      SumStamps(bin, clip);
     } else {
       const double* const weights = own + scratch.weights;
-      SumStamps([&](int pixel, double value) { values[pixel] = value; });
+      SumStamps(bin, [&](int pixel, double value) { values[pixel] = value; });
       __syncwarp();
       ShiftLine(values, weights, view.layout.stamp.x.size,
                 [&](int pixel, double value) { shifted[pixel] = value; });
@@ -174,18 +195,21 @@ __global__ void __launch_bounds__(kMaxWarps* kWarp, 2) Evaluate(PsfArrays psf, S
   const int64_t at = static_cast<int64_t>(fibre) * shape.bins + first_bin;
   if (work.lane() < bins) {
     const int64_t own = at + work.lane();
-    work.places()[work.lane()] = FindPlace(work.view, fibre, WaveOf(psf, first_bin + work.lane()),
-                                           {psf.first_column[own], psf.offset_x[own]},
-                                           {psf.first_row[own], psf.offset_y[own]});
+    work.places()[work.lane()] =
+        FindPlace(work.view, fibre, WaveOf(psf, first_bin + work.lane()),
+                  {psf.first_column[own], psf.offset_x[own]}, {psf.first_row[own], psf.offset_y[own]});
   }
   if (kSinc) work.ClearLines();
   __syncwarp();
   double* out = psf.spots + at * shape.spot_pixels();
+  for (int bin = 0; bin < bins; ++bin) work.FindTerms(bin);
+  __syncwarp();
+  work.SumTails(bins);
+  __syncwarp();
   for (int bin = 0; bin < bins; ++bin, out += shape.spot_pixels()) {
-    work.FindTerms(bin);
     if (kSinc) work.FindSincWeights(bin);
     __syncwarp();
-    const double scale = SpotScale(WarpSum(work.Sum<kSinc>()));
+    const double scale = SpotScale(WarpSum(work.Sum<kSinc>(bin)));
     __syncwarp();
     work.Store(scale, out);
   }
