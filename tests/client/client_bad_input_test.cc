@@ -128,7 +128,7 @@ TEST_F(BadInput, AFileWithoutTheHduIsNamedWithTheHdu) {
 
 TEST_F(BadInput, APsfOfAnotherModelIsNamedWithWhatToDo) {
   std::string psf = ReadBytes(input_->psf());
-  const std::string own = "'GAUSS-HERMITE' ", other = "'MONTE-CARLO'  ";
+  const std::string own = "'GAUSS-HERMITE' ", other = "'MONTE-CARLO'   ";
   for (size_t at = psf.find(own); at != std::string::npos; at = psf.find(own, at)) {
     psf.replace(at, own.size(), other);
   }
