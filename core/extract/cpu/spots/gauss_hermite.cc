@@ -25,8 +25,8 @@ struct ShapeSeries {
   const double* basis = nullptr;     // its polynomials at the bins
 };
 
-// A model's series in the order of `parameters`: of each core its sigma in x and y and its terms by degree in
-// x, then the cutoff and the tail.
+// A model's series: of each core its sigma in x and y and its terms by degree in x, then the cutoff and the
+// tail.
 struct ShapeList {
   std::vector<ShapeSeries> series;
   struct Core {
@@ -43,28 +43,37 @@ struct GaussHermiteTask {
   const ShapeList* shape;
   Stamp stamp;
   int64_t basis_stride;  // distance of a polynomial's values from those of the next degree
-  double* scratch;
+
+  // Parts of scratch, each value a vector.
+  struct CoreScratch {
+    double* integrals_y;  // [degree, row]
+    double* integrals_x;  // [degree, column]
+    double* h;            // [degree in x, row of a block]
+  };
+  double* parameters;  // values of the series
+  CoreScratch cores[2];
+  double* pixels;  // [row, column]
 
   int64_t rows() const { return RoundUp(stamp.y.size, kBlockRows); }
   int64_t columns() const { return RoundUp(stamp.x.size, kBlockColumns); }
-
-  // Parts of scratch, each value a vector: the series; of each core the integrals in y [degree, row] and in x
-  // [degree, column] and h of a block's rows [degree in x, row]; the spot [row, column].
-  double* parameters() const { return scratch; }
-
-  double* integrals_y(int core) const {
-    double* at = parameters() + shape->series.size() * kMaxLanes;
-    for (int k = 0; k < core; ++k) at = h(k) + (shape->cores[k].max_degree_x + 1) * kBlockRows * kMaxLanes;
-    return at;
+  // Places the parts from `scratch` on. Returns their size.
+  int64_t LayOut(double* scratch) {
+    int64_t end = 0;
+    const auto take = [&](int64_t vectors) {
+      double* const part = scratch + end;
+      end += vectors * kMaxLanes;
+      return part;
+    };
+    parameters = take(std::ssize(shape->series));
+    for (size_t k = 0; k < shape->cores.size(); ++k) {
+      const ShapeList::Core& core = shape->cores[k];
+      cores[k].integrals_y = take((core.max_degree_y + 1) * rows());
+      cores[k].integrals_x = take((core.max_degree_x + 1) * columns());
+      cores[k].h = take((core.max_degree_x + 1) * kBlockRows);
+    }
+    pixels = take(RoundUp(stamp.pixels()));
+    return end;
   }
-  double* integrals_x(int core) const {
-    return integrals_y(core) + (shape->cores[core].max_degree_y + 1) * rows() * kMaxLanes;
-  }
-  double* h(int core) const {
-    return integrals_x(core) + (shape->cores[core].max_degree_x + 1) * columns() * kMaxLanes;
-  }
-  double* pixels() const { return integrals_y(static_cast<int>(shape->cores.size())); }
-  int64_t scratch_size() const { return pixels() - scratch + RoundUp(stamp.pixels()) * kMaxLanes; }
 };
 
 }  // namespace spexd::cpu
@@ -93,7 +102,7 @@ inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
 // Every series at the bins from `bin` on.
 HWY_INLINE void SumSeries(const GaussHermiteTask& task, int bin) {
   const Tag d;
-  double* out = task.parameters();
+  double* out = task.parameters;
   for (const ShapeSeries& series : task.shape->series) {
     const absl::Span<const double> coefficients = series.table->coeff.Row(task.stretch.fibre);
     const double* basis = series.basis + task.stretch.first + bin;
@@ -136,16 +145,17 @@ HWY_INLINE void Integrate(int degree, const StampAxis& axis, V offset, V sigma, 
 HWY_INLINE void SumOverY(const GaussHermiteTask& task, int core, int row) {
   const Tag d;
   const ShapeList::Core& of = task.shape->cores[core];
-  const double* const integrals = task.integrals_y(core);
-  double* const h = task.h(core);
-  const double* c = task.parameters() + (of.first + 2) * kLanes;
+  const double* const integrals = task.cores[core].integrals_y;
+  double* const h = task.cores[core].h;
+  const int64_t rows = task.rows();
+  const double* c = task.parameters + (of.first + 2) * kLanes;
   const ShapeSeries* term = task.shape->series.data() + of.first + 2;
   const ShapeSeries* const end = task.shape->series.data() + of.end;
   for (int a = 0; a <= of.max_degree_x; ++a) {
     V sum[kBlockRows];
     for (auto& each : sum) each = hn::Zero(d);
     for (; term != end && term->degree_x == a; ++term, c += kLanes) {
-      const double* g = integrals + (term->degree_y * task.rows() + row) * kLanes;
+      const double* g = integrals + (term->degree_y * rows + row) * kLanes;
       const auto amplitude = hn::Load(d, c);
       for (int q = 0; q < kBlockRows; ++q) {
         sum[q] = hn::MulAdd(amplitude, hn::Load(d, g + q * kLanes), sum[q]);
@@ -164,7 +174,7 @@ HWY_INLINE V ScaledDistance(V x, V y, V scale_x, V scale_y) {
 // The tail at a pixel.
 HWY_INLINE V Tail(const GaussHermiteTask& task, V x, V y) {
   const Tag d;
-  const double* p = task.parameters() + task.shape->tail * kLanes;
+  const double* p = task.parameters + task.shape->tail * kLanes;
   const auto amplitude = hn::Load(d, p), core = hn::Load(d, p + kLanes), index = hn::Load(d, p + 2 * kLanes);
   const auto r2 = ScaledDistance(x, y, hn::Load(d, p + 3 * kLanes), hn::Load(d, p + 4 * kLanes));
   const auto exponent = hn::MulAdd(index, hn::Set(d, 0.5), hn::Set(d, 1.0));  // TailExponent
@@ -174,46 +184,49 @@ HWY_INLINE V Tail(const GaussHermiteTask& task, V x, V y) {
 // The first core's value at a pixel within its cutoff, else 0: IsWithinCutoff of gauss_hermite_formula.h.
 HWY_INLINE V CutOff(const GaussHermiteTask& task, V x, V y, V value) {
   const Tag d;
-  const auto one = hn::Set(d, 1.0), end = hn::Load(d, task.parameters() + task.shape->cutoff * kLanes);
-  const auto inverse_x = hn::Div(one, hn::Load(d, task.parameters()));
-  const auto inverse_y = hn::Div(one, hn::Load(d, task.parameters() + kLanes));
+  const auto one = hn::Set(d, 1.0), end = hn::Load(d, task.parameters + task.shape->cutoff * kLanes);
+  const auto inverse_x = hn::Div(one, hn::Load(d, task.parameters));
+  const auto inverse_y = hn::Div(one, hn::Load(d, task.parameters + kLanes));
   return hn::IfThenElseZero(hn::Lt(ScaledDistance(x, y, inverse_x, inverse_y), hn::Mul(end, end)), value);
 }
 
 // The spot, max(0, sum_a h_a(row) g_a(column) of each core + tail), in a block's rows. Returns its sum.
+template <int kCores>
 HWY_INLINE V SumOverX(const GaussHermiteTask& task, int row, V offset_x, V offset_y) {
   const Tag d;
-  const StampAxis &x_axis = task.stamp.x, &y_axis = task.stamp.y;
-  const int columns = x_axis.size, cores = static_cast<int>(task.shape->cores.size());
+  const StampAxis x_axis = task.stamp.x, y_axis = task.stamp.y;
+  const int64_t stride = task.columns() * kLanes;
+  const bool has_tail = task.shape->tail >= 0;
+  double* const pixels = task.pixels;
   auto total = hn::Zero(d);
-  for (int column = 0; column < columns; column += kBlockColumns) {
+  for (int column = 0; column < x_axis.size; column += kBlockColumns) {
     const auto x_of = [&](int v) { return hn::Sub(hn::Set(d, column + v - x_axis.middle), offset_x); };
     const auto y_of = [&](int q) { return hn::Sub(hn::Set(d, row + q - y_axis.middle), offset_y); };
     V sum[kBlockRows][kBlockColumns];
     for (auto& of_row : sum) {
       for (auto& each : of_row) each = hn::Zero(d);
     }
-    for (int core = 0; core < cores; ++core) {
-      const double *h = task.h(core), *g = task.integrals_x(core) + column * kLanes;
-      for (int a = 0; a <= task.shape->cores[core].max_degree_x;
-           ++a, h += kBlockRows * kLanes, g += task.columns() * kLanes) {
+    for (int core = 0; core < kCores; ++core) {
+      const double *h = task.cores[core].h, *g = task.cores[core].integrals_x + column * kLanes;
+      const int degree = task.shape->cores[core].max_degree_x;
+      for (int a = 0; a <= degree; ++a, h += kBlockRows * kLanes, g += stride) {
         for (int q = 0; q < kBlockRows; ++q) {
           for (int v = 0; v < kBlockColumns; ++v) {
             sum[q][v] = hn::MulAdd(hn::Load(d, h + q * kLanes), hn::Load(d, g + v * kLanes), sum[q][v]);
           }
         }
       }
-      if (core > 0 || task.shape->cutoff < 0) continue;
+      if (kCores == 1 || core > 0 || task.shape->cutoff < 0) continue;
       for (int q = 0; q < kBlockRows; ++q) {
         for (int v = 0; v < kBlockColumns; ++v) sum[q][v] = CutOff(task, x_of(v), y_of(q), sum[q][v]);
       }
     }
     for (int q = 0; q < std::min(kBlockRows, y_axis.size - row); ++q) {
-      for (int v = 0; v < std::min(kBlockColumns, columns - column); ++v) {
-        if (task.shape->tail >= 0) sum[q][v] = hn::Add(sum[q][v], Tail(task, x_of(v), y_of(q)));
+      for (int v = 0; v < std::min(kBlockColumns, x_axis.size - column); ++v) {
+        if (has_tail) sum[q][v] = hn::Add(sum[q][v], Tail(task, x_of(v), y_of(q)));
         const auto value = hn::Max(sum[q][v], hn::Zero(d));
         total = hn::Add(total, value);
-        hn::Store(value, d, task.pixels() + ((row + q) * columns + column + v) * kLanes);
+        hn::Store(value, d, pixels + ((row + q) * x_axis.size + column + v) * kLanes);
       }
     }
   }
@@ -246,7 +259,7 @@ HWY_INLINE void WriteSpots(const GaussHermiteTask& task, int bin, V scale) {
   for (int pixel = 0; pixel < pixels; pixel += kLanes) {
     V values[kLanes];
     for (int k = 0; k < kLanes; ++k) {
-      const auto value = hn::Load(d, task.pixels() + (pixel + k) * kLanes);
+      const auto value = hn::Load(d, task.pixels + (pixel + k) * kLanes);
       values[k] = hn::IfThenElseZero(valid, hn::Mul(value, scale));
     }
     Transpose(values);
@@ -256,33 +269,38 @@ HWY_INLINE void WriteSpots(const GaussHermiteTask& task, int bin, V scale) {
   }
 }
 
-void EvaluateBins(const GaussHermiteTask& task) {
+template <int kCores>
+HWY_INLINE void EvaluateBinsOf(const GaussHermiteTask& task) {
   const Tag d;
   const SpotStretch& stretch = task.stretch;
-  const int cores = static_cast<int>(task.shape->cores.size());
   for (int bin = 0; bin < stretch.bins; bin += kLanes) {
     SumSeries(task, bin);
     const auto offset_x = LoadFirst(stretch.offset_x + bin, stretch.bins - bin);
     const auto offset_y = LoadFirst(stretch.offset_y + bin, stretch.bins - bin);
     auto has_width = hn::Gt(hn::Set(d, 1.0), hn::Zero(d));
-    for (int core = 0; core < cores; ++core) {
+    for (int core = 0; core < kCores; ++core) {
       const ShapeList::Core& of = task.shape->cores[core];
-      const double* const widths = task.parameters() + of.first * kLanes;
+      const double* const widths = task.parameters + of.first * kLanes;
       const auto sigma_x = hn::Load(d, widths), sigma_y = hn::Load(d, widths + kLanes);
-      Integrate(of.max_degree_y, task.stamp.y, offset_y, sigma_y, task.rows(), task.integrals_y(core));
-      Integrate(of.max_degree_x, task.stamp.x, offset_x, sigma_x, task.columns(), task.integrals_x(core));
+      Integrate(of.max_degree_y, task.stamp.y, offset_y, sigma_y, task.rows(), task.cores[core].integrals_y);
+      Integrate(of.max_degree_x, task.stamp.x, offset_x, sigma_x, task.columns(),
+                task.cores[core].integrals_x);
       has_width = hn::And(has_width, hn::Gt(hn::Min(sigma_x, sigma_y), hn::Zero(d)));
     }
     auto total = hn::Zero(d);
     for (int row = 0; row < task.stamp.y.size; row += kBlockRows) {
-      for (int core = 0; core < cores; ++core) SumOverY(task, core, row);
-      total = hn::Add(total, SumOverX(task, row, offset_x, offset_y));
+      for (int core = 0; core < kCores; ++core) SumOverY(task, core, row);
+      total = hn::Add(total, SumOverX<kCores>(task, row, offset_x, offset_y));
     }
     HWY_ALIGN double scale[kLanes];
     hn::Store(hn::IfThenElseZero(has_width, total), d, scale);
     for (double& each : scale) each = SpotScale(each);
     WriteSpots(task, bin, hn::Load(d, scale));
   }
+}
+
+void EvaluateBins(const GaussHermiteTask& task) {
+  task.shape->cores.size() == 1 ? EvaluateBinsOf<1>(task) : EvaluateBinsOf<2>(task);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -329,9 +347,12 @@ class GaussHermiteEvaluator final : public SpotEvaluator {
   GaussHermiteEvaluator(const GaussHermiteSpots& model, const std::vector<double>& wave)
       : shape_(SeriesOf(model)) {
     for (ShapeSeries& each : shape_.series) each.basis = FindBasis(*each.table, wave);
-    task_ = {{}, &shape_, model.stamp, RoundUp(static_cast<int64_t>(wave.size())), nullptr};
-    task_.scratch = scratch_.Reserve(task_.scratch_size());
-    std::fill_n(task_.scratch, task_.scratch_size(), 0.0);
+    task_.shape = &shape_;
+    task_.stamp = model.stamp;
+    task_.basis_stride = RoundUp(static_cast<int64_t>(wave.size()));
+    const int64_t size = task_.LayOut(nullptr);
+    std::fill_n(scratch_.Reserve(size), size, 0.0);
+    task_.LayOut(scratch_.data());
   }
 
   void Evaluate(const SpotStretch& stretch) override {
@@ -351,7 +372,7 @@ class GaussHermiteEvaluator final : public SpotEvaluator {
   ShapeList shape_;
   std::vector<Basis> bases_;
   AlignedBuffer<double> scratch_;
-  GaussHermiteTask task_;
+  GaussHermiteTask task_ = {};
 };
 
 const double* GaussHermiteEvaluator::FindBasis(const LegendreTable& table, const std::vector<double>& wave) {
