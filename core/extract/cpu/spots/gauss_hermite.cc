@@ -56,11 +56,11 @@ struct GaussHermiteTask {
 
   int64_t rows() const { return RoundUp(stamp.y.size, kBlockRows); }
   int64_t columns() const { return RoundUp(stamp.x.size, kBlockColumns); }
-  // Places the parts from `scratch` on. Returns their size.
+  // Places the parts from `scratch` on (null: none is placed). Returns their size.
   int64_t LayOut(double* scratch) {
     int64_t end = 0;
     const auto take = [&](int64_t vectors) {
-      double* const part = scratch + end;
+      double* const part = scratch == nullptr ? nullptr : scratch + end;
       end += vectors * kMaxLanes;
       return part;
     };
