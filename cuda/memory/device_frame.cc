@@ -7,8 +7,8 @@
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
 #include "core/model/psf.h"
-#include "cuda/memory/on_device.h"
 #include "cuda/memory/carver.h"
+#include "cuda/memory/on_device.h"
 
 namespace spexd::cuda {
 namespace {

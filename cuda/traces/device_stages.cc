@@ -14,8 +14,8 @@
 #include "core/traces/light/row_dispersion.h"
 #include "core/traces/shifts/small_cholesky.h"
 #include "cuda/kernels/common/first_error.h"
-#include "cuda/memory/copies.h"
 #include "cuda/memory/carver.h"
+#include "cuda/memory/copies.h"
 
 namespace spexd::cuda {
 namespace {

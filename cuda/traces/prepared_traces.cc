@@ -18,8 +18,7 @@ TraceShape ShapeOf(const Psf& psf) {
   shape.fibres = psf.fibres;
   shape.rows = psf.rows;
   shape.columns = psf.columns;
-  shape.shape_count =
-      static_cast<int>(std::max(core.sigma_x.coeff.shape(1), core.sigma_y.coeff.shape(1)));
+  shape.shape_count = static_cast<int>(std::max(core.sigma_x.coeff.shape(1), core.sigma_y.coeff.shape(1)));
   for (const GaussHermiteTerm& term : core.terms) {
     shape.shape_count = std::max(shape.shape_count, static_cast<int>(term.amplitude.coeff.shape(1)));
   }
@@ -32,8 +31,8 @@ TraceShape ShapeOf(const Psf& psf) {
 }
 
 TracePsf LayOut(const Psf& psf, const TraceShape& shape, std::byte* block, int64_t* bytes) {
-  return LayOutPsf(shape, static_cast<int>(psf.traces.x.coeff.shape(1)), static_cast<int>(psf.traces.y.coeff.shape(1)),
-                   block, bytes);
+  return LayOutPsf(shape, static_cast<int>(psf.traces.x.coeff.shape(1)),
+                   static_cast<int>(psf.traces.y.coeff.shape(1)), block, bytes);
 }
 
 }  // namespace

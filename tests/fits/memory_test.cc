@@ -36,12 +36,12 @@ std::vector<ReaderOfFile> Readers() {
   const auto fibermap = [](const Source& source) { return ReadTableHdu(source, "FIBERMAP").status(); };
   const auto image = [](const Source& source) { return ReadImageHdu(source, "IMAGE").status(); };
   std::vector<ReaderOfFile> readers = {{"frame in Rice coding", ReadBytes(folder / "rice.fits"), preproc},
-          {"frame in gzip", ReadBytes(folder / "plain.fits.gz"), preproc},
-          {"coded rows", ReadBytes(folder / "rice.fits"), coded},
-          {"PSF", ReadBytes(folder / "psf.fits"), psf},
-          {"outline of a PSF", ReadBytes(folder / "psf.fits"), outline},
-          {"fibermap", ReadBytes(folder / "plain.fits.gz"), fibermap},
-          {"image", ReadBytes(folder / "rice.fits"), image}};
+                                       {"frame in gzip", ReadBytes(folder / "plain.fits.gz"), preproc},
+                                       {"coded rows", ReadBytes(folder / "rice.fits"), coded},
+                                       {"PSF", ReadBytes(folder / "psf.fits"), psf},
+                                       {"outline of a PSF", ReadBytes(folder / "psf.fits"), outline},
+                                       {"fibermap", ReadBytes(folder / "plain.fits.gz"), fibermap},
+                                       {"image", ReadBytes(folder / "rice.fits"), image}};
   for (NamedFile& file : PsfFiles()) readers.push_back({file.type, std::move(file.bytes), psf});
   return readers;
 }

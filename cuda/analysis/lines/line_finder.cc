@@ -5,9 +5,9 @@
 #include "core/base/status_macros.h"
 #include "cuda/analysis/stream_timer.h"
 #include "cuda/kernels/common/first_error.h"
+#include "cuda/memory/carver.h"
 #include "cuda/memory/copies.h"
 #include "cuda/memory/on_device.h"
-#include "cuda/memory/carver.h"
 
 namespace spexd::cuda {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "core/base/status_macros.h"
 #include "cuda/kernels/common/first_error.h"
-#include "cuda/memory/copies.h"
 #include "cuda/memory/carver.h"
+#include "cuda/memory/copies.h"
 
 namespace spexd::cuda {
 

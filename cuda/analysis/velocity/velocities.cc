@@ -13,8 +13,8 @@
 #include "cuda/analysis/velocity/scan.h"
 #include "cuda/analysis/velocity/templates.h"
 #include "cuda/kernels/common/first_error.h"
-#include "cuda/memory/on_device.h"
 #include "cuda/memory/carver.h"
+#include "cuda/memory/on_device.h"
 
 namespace spexd::cuda {
 namespace {

@@ -132,7 +132,7 @@ TEST(PsfFiles, NameWhatDoesNotFit) {
 
 TEST(PsfFiles, OfTheOwnFormatAreOfVersionOne) {
   const absl::Status status = ReadPsf(FileOf(Changed("SAMPLED-SPOTS", "PSFVER  =                    1",
-                                                       "PSFVER  =                    2")))
+                                                     "PSFVER  =                    2")))
                                   .status();
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("PSFTYPE SAMPLED-SPOTS, PSFVER 2 is not supported. spexd reads PSFVER 1"),
