@@ -18,6 +18,7 @@
 #include "core/base/digest/crc32c.h"
 #include "core/base/digest/sha256.h"
 #include "core/base/text.h"
+#include "core/fits/readers.h"
 #include "core/frame/job_options.h"
 #include "nlohmann/json.hpp"
 #include "proto/job_header.h"
@@ -42,6 +43,7 @@
 #include "server/messages/event_messages.h"
 #include "server/messages/received_request.h"
 #include "server/messages/upload.h"
+#include "tests/fits/psf/psf_samples.h"
 #include "tests/service/support/fake_engine.h"
 #include "tests/service/support/inputs.h"
 #include "tests/support/matchers.h"
@@ -672,6 +674,26 @@ TEST_F(WarmCacheTest, KeepsGridsAndBundleSizesApart) {
   }
   EXPECT_EQ(control_->seen().prepares, 4);
   EXPECT_EQ(cache.List().at(0).prepared_grids, 4);
+}
+
+TEST_F(WarmCacheTest, KeepsPsfsOfEveryModelAndCountsTheirTables) {
+  WarmCache cache(&engine_, 1 << 30);
+  for (const NamedFile& file : PsfFiles()) {
+    SCOPED_TRACE(file.type);
+    const int64_t before = cache.stats().bytes;
+    for (int k = 0; k < 2; ++k) {
+      const auto lease = cache.GetOrLoad(
+          file.type, file.type, {},
+          [&]() -> absl::StatusOr<Psf> {
+            ++loads_;
+            return ReadPsf(Source::FromBytes(file.type, file.bytes).value());
+          },
+          kNever);
+      ASSERT_TRUE(lease.ok()) << lease.status();
+      EXPECT_GE(cache.stats().bytes - before, PsfBytes(*lease->psf()));
+    }
+  }
+  EXPECT_EQ(loads_, static_cast<int>(PsfFiles().size()));
 }
 
 TEST_F(WarmCacheTest, EvictsTheLeastRecentlyUsedButNothingInUse) {
