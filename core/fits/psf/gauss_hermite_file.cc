@@ -47,7 +47,8 @@ absl::Status ReadKeywords(const Hdu& hdu, Psf& psf, GaussHermiteSpots& spots) {
   SPEXD_ASSIGN_OR_RETURN(const int fibre_max,
                          ReadInteger(hdu, "FIBERMAX", psf.fibre_min, psf.fibre_min + kMaxFibres - 1));
   psf.fibres = fibre_max - psf.fibre_min + 1;
-  if (const std::optional<double> psferr = hdu.Number("PSFERR"); psferr && *psferr != 0) psf.psferr = *psferr;
+  SPEXD_ASSIGN_OR_RETURN(const double psferr, NumberOr(hdu, "PSFERR", 0));
+  if (psferr != 0) psf.psferr = psferr;
   return absl::OkStatus();
 }
 
@@ -106,6 +107,15 @@ absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, size_t
   if (hdu.Has("LEGDEG") && hdu.Integer("LEGDEG") != coefficients - 1) {
     return hdu.Error(absl::StrFormat("COEFF has %d coefficients a fibre, LEGDEG announces %g", coefficients,
                                      hdu.Number("LEGDEG").value_or(NAN) + 1));
+  }
+  const std::string dims = absl::StrCat("TDIM", coeff - view.columns().data() + 1);
+  long long per_fibre = 0, of_fibres = 0;  // as TDIM has them
+  if (const std::string text = hdu.String(dims).value_or("");
+      std::sscanf(text.c_str(), " ( %lld , %lld )", &per_fibre, &of_fibres) == 2 &&
+      (per_fibre != coefficients || of_fibres != psf.fibres)) {
+    return hdu.Error(
+        absl::StrFormat("COEFF has %s %s, must be (%d,%d): the coefficients of each of %d fibres", dims,
+                        Excerpt(text), coefficients, psf.fibres, psf.fibres));
   }
   constexpr int64_t kBytesOfParameter = 256;  // beside its name and its coefficients
   SPEXD_ASSIGN_OR_RETURN(const MemoryLoan loan,

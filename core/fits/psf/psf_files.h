@@ -39,6 +39,9 @@ absl::StatusOr<LegendreTable> ReadTrace(const FitsFile& file, absl::string_view 
 // An integer keyword.
 absl::StatusOr<int> ReadInteger(const Hdu& hdu, const std::string& keyword, int least, int most);
 
+// A keyword's number, `otherwise` if there is no such keyword.
+absl::StatusOr<double> NumberOr(const Hdu& hdu, const std::string& keyword, double otherwise);
+
 }  // namespace spexd
 
 #endif  // SPEXD_CORE_FITS_PSF_PSF_FILES_H_

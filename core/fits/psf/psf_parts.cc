@@ -24,4 +24,9 @@ absl::StatusOr<int> ReadInteger(const Hdu& hdu, const std::string& keyword, int 
   return static_cast<int>(value);
 }
 
+absl::StatusOr<double> NumberOr(const Hdu& hdu, const std::string& keyword, double otherwise) {
+  if (!hdu.Has(keyword)) return otherwise;
+  return hdu.RequireNumber(keyword);
+}
+
 }  // namespace spexd

@@ -21,8 +21,8 @@ absl::StatusOr<Psf> ReadInstrument(const FitsFile& file, const char* x, const ch
   const Hdu& first = file.hdus().front();
   SPEXD_ASSIGN_OR_RETURN(psf.columns, ReadInteger(first, "NPIX_X", 1, kMaxCcdSide));
   SPEXD_ASSIGN_OR_RETURN(psf.rows, ReadInteger(first, "NPIX_Y", 1, kMaxCcdSide));
-  if (const std::optional<double> psferr = first.Number("PSFERR"); psferr && *psferr != 0)
-    psf.psferr = *psferr;
+  SPEXD_ASSIGN_OR_RETURN(const double psferr, NumberOr(first, "PSFERR", 0));
+  if (psferr != 0) psf.psferr = psferr;
   if (first.Has("FIBERMIN")) {
     SPEXD_ASSIGN_OR_RETURN(psf.fibre_min, ReadInteger(first, "FIBERMIN", 0, INT32_MAX / 2));
   }
@@ -34,12 +34,19 @@ absl::StatusOr<Psf> ReadInstrument(const FitsFile& file, const char* x, const ch
                                         layout.ShapeText(), kMaxFibres));
   }
   psf.fibres = static_cast<int>(fibres);
-  if (first.Has("NSPEC") && first.Integer("NSPEC") != fibres) {
-    return trace->Error(absl::StrFormat("has traces of %d fibres, NSPEC announces %g", fibres,
-                                        first.Number("NSPEC").value_or(NAN)));
+  if (first.Has("NSPEC")) {
+    SPEXD_ASSIGN_OR_RETURN(const int announced, ReadInteger(first, "NSPEC", 1, kMaxFibres));
+    if (announced != fibres) {
+      return trace->Error(absl::StrFormat("has traces of %d fibres, NSPEC announces %d", fibres, announced));
+    }
   }
   SPEXD_ASSIGN_OR_RETURN(psf.traces.x, ReadTrace(file, x, psf.fibres));
   SPEXD_ASSIGN_OR_RETURN(psf.traces.y, ReadTrace(file, y, psf.fibres));
+  for (const auto& [name, table] : {std::pair{x, &psf.traces.x}, std::pair{y, &psf.traces.y}}) {
+    if (IsDomain(table->wave_min, table->wave_max)) continue;
+    return file.Find({name})->Error(absl::StrFormat("the wavelengths WAVEMIN %g to WAVEMAX %g are no domain",
+                                                    table->wave_min, table->wave_max));
+  }
   return psf;
 }
 
@@ -87,6 +94,19 @@ absl::StatusOr<std::vector<int64_t>> ShapeOfImages(const Hdu& hdu, size_t axes, 
   return shape;
 }
 
+// Divides images by the largest sum of one, so that float32 holds their stamps whatever their unit.
+void ScaleImages(int64_t count, absl::Span<double> images) {
+  const size_t samples = images.size() / static_cast<size_t>(count);
+  double largest = 0;
+  for (size_t first = 0; first < images.size(); first += samples) {
+    double sum = 0;
+    for (const double value : images.subspan(first, samples)) sum += value;
+    largest = std::max(largest, std::fabs(sum));
+  }
+  if (!(largest > 0 && std::isfinite(largest))) return;  // CheckPsf refuses them
+  for (double& value : images) value /= largest;
+}
+
 // Reads the images of a layout, and bins them, unless they take more than the limit.
 absl::Status ReadImages(const Hdu& hdu, int rows, int columns, int fibres, const PsfReading& reading,
                         SampledSpots& spots) {
@@ -106,6 +126,7 @@ absl::Status ReadImages(const Hdu& hdu, int rows, int columns, int fibres, const
   std::vector<double> images(static_cast<size_t>(layout.images * samples));
   SPEXD_RETURN_IF_ERROR(
       DecodeImage(hdu, image_layout, Workers{.threads = 1, .stop = reading.stop}, absl::MakeSpan(images)));
+  ScaleImages(layout.images, absl::MakeSpan(images));
   SPEXD_RETURN_IF_ERROR(hdu.TakeMemory(bytes));
   Array<float, 2> stamps({layout.stamps(), layout.stamp.pixels()});
   const int64_t values = stamps.size() / layout.images;
@@ -312,8 +333,8 @@ absl::StatusOr<Psf> ReadSampledSpots(const FitsFile& file, const PsfReading& rea
   SPEXD_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, ShapeOfImages(*hdu, 4, kGridShape));
   const int rows = static_cast<int>(shape[2]), columns = static_cast<int>(shape[3]);
   SPEXD_ASSIGN_OR_RETURN(SampledSpots spots, ReadGrid(file, shape, psf.fibres));
-  const double centre_x = hdu->Number("XCENTER").value_or(0.5 * (columns - 1));
-  const double centre_y = hdu->Number("YCENTER").value_or(0.5 * (rows - 1));
+  SPEXD_ASSIGN_OR_RETURN(const double centre_x, NumberOr(*hdu, "XCENTER", 0.5 * (columns - 1)));
+  SPEXD_ASSIGN_OR_RETURN(const double centre_y, NumberOr(*hdu, "YCENTER", 0.5 * (rows - 1)));
   if (!(centre_x >= 0 && centre_x <= columns - 1 && centre_y >= 0 && centre_y <= rows - 1)) {
     return hdu->Error(absl::StrFormat("XCENTER %g, YCENTER %g is not in its images of %d x %d samples",
                                       centre_x, centre_y, columns, rows));

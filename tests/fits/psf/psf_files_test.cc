@@ -102,6 +102,8 @@ TEST(PsfFiles, NameWhatDoesNotFit) {
   } cases[] = {
       {"GAUSS-HERMITE2", "GHDEGX2 =                    0", "GHDEGX2 =                    9",
        "GHDEGX2 is 9, must be 0 to 7"},
+      {"GAUSS-HERMITE2", "FIBERMAX=                    2", "FIBERMAX=                    1",
+       "COEFF has TDIM5 (2,3), must be (3,2): the coefficients of each of 2 fibres"},
       {"GAUSS-HERMITE2", "GHNSIG  ", "GHNSIX  ", "no row with PARAM GHNSIG"},
       {"GAUSS-HERMITE2", "GHSIGX2 ", "GHSIGXX ", "no row with PARAM GHSIGX2"},
       {"SPOTGRID", "NSPEC   =                    3", "NSPEC   =                    4",
@@ -119,6 +121,12 @@ TEST(PsfFiles, NameWhatDoesNotFit) {
       {"PCA-PIX", "'XEXP    '", "'XPOWER  '", "no column XEXP"},
       {"SAMPLED-SPOTS", "OVERSAMP=                    5", "OVERSAMP=                    0",
        "OVERSAMP is 0, must be 1 to 64"},
+      {"SPOTGRID", "WAVEMAX =                6040.", "WAVEMAX =                5040.",
+       "HDU XCOEFF: the wavelengths WAVEMIN 6000 to WAVEMAX 5040 are no domain"},
+      {"MONOSPOT", "NSPEC   =                    3", "NSPEC   =                  '3'",
+       "NSPEC is not an integer"},
+      {"SAMPLED-SPOTS", "XCENTER =                 18.5", "XCENTER =               '18.5'",
+       "XCENTER is not a number"},
       {"SAMPLED-SPOTS", "XCENTER =                 18.5", "XCENTER =                 99.5",
        "XCENTER 99.5, YCENTER 14.5 is not in its images of 40 x 30 samples"},
   };
@@ -127,6 +135,18 @@ TEST(PsfFiles, NameWhatDoesNotFit) {
     EXPECT_THAT(status,
                 StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr("psf.fits"), HasSubstr(c.text))))
         << c.type;
+  }
+}
+
+TEST(PsfFiles, MayHaveImagesInAnyUnit) {
+  for (const char* type : {"SPOTGRID", "MONOSPOT", "PCA-PIX"}) {
+    Spot usual, scaled;
+    EvaluateSpot(ReadPsf(FileOf(PsfFile(type))).value(), 1, 6020, &usual);
+    for (const double unit : {1e-60, 1e60}) {
+      EvaluateSpot(ReadPsf(FileOf(PsfFile(type, unit))).value(), 1, 6020, &scaled);
+      for (size_t k = 0; k < usual.values.size(); ++k)
+        EXPECT_NEAR(scaled.values[k], usual.values[k], 1e-7) << type << " in units of " << unit;
+    }
   }
 }
 

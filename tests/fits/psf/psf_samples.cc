@@ -41,14 +41,14 @@ void AddTraces(const std::string& x, const std::string& y, FitsBuilder& fits) {
 }
 
 // A Gaussian on columns x rows samples, `oversampling` of them a pixel, somewhat wider with every image.
-std::vector<double> Images(int count, int rows, int columns, double oversampling) {
+std::vector<double> Images(int count, int rows, int columns, double oversampling, double unit) {
   std::vector<double> images;
   for (int k = 0; k < count; ++k) {
     const double sigma = oversampling * (0.9 + 0.1 * k);
     for (int row = 0; row < rows; ++row) {
       for (int column = 0; column < columns; ++column) {
         const double x = (column - 0.5 * (columns - 1)) / sigma, y = (row - 0.5 * (rows - 1)) / sigma;
-        images.push_back(std::exp(-0.5 * (x * x + y * y)));
+        images.push_back(unit * std::exp(-0.5 * (x * x + y * y)));
       }
     }
   }
@@ -56,8 +56,8 @@ std::vector<double> Images(int count, int rows, int columns, double oversampling
 }
 
 // 3 positions by 2 wavelengths, images of 6 x 8 pixels of 5 x 5 samples.
-void AddGrid(FitsBuilder& fits) {
-  fits.Pixels(absl::MakeConstSpan(Images(6, 30, 40, 5)));
+void AddGrid(double unit, FitsBuilder& fits) {
+  fits.Pixels(absl::MakeConstSpan(Images(6, 30, 40, 5, unit)));
   AddImage("SPOTPOS", {3}, {-1, 0, 1}, fits);
   AddImage("SPOTWAVE", {2}, {5995, 6045}, fits);
   AddImage("FIBERPOS", {kFibres}, {-0.9, 0, 0.9}, fits);
@@ -100,7 +100,7 @@ std::string TwoCores() {
   return fits.Bytes().value();
 }
 
-std::string SpotGrid() {
+std::string SpotGrid(double unit) {
   FitsBuilder fits(0);
   AddInstrument("SPOTGRID", fits);
   fits.Integer("NSPEC", kFibres, "");
@@ -108,11 +108,11 @@ std::string SpotGrid() {
   fits.Number("PIXSIZE", 0.003, "");
   AddTraces("XCOEFF", "YCOEFF", fits);
   fits.BeginImage("SPOTS", DOUBLE_IMG, {3, 2, 30, 40});
-  AddGrid(fits);
+  AddGrid(unit, fits);
   return fits.Bytes().value();
 }
 
-std::string SampledSpotsFile() {
+std::string SampledSpotsFile(double unit) {
   FitsBuilder fits(0);
   AddInstrument("SAMPLED-SPOTS", fits);
   fits.Integer("PSFVER", 1, "");
@@ -121,22 +121,22 @@ std::string SampledSpotsFile() {
   fits.BeginImage("SPOTS", DOUBLE_IMG, {3, 2, 30, 40});
   fits.Integer("OVERSAMP", 5, "");
   fits.Number("XCENTER", 18.5, "");
-  AddGrid(fits);
+  AddGrid(unit, fits);
   return fits.Bytes().value();
 }
 
-std::string MonoSpot() {
+std::string MonoSpot(double unit) {
   FitsBuilder fits(0);
   AddInstrument("MONOSPOT", fits);
   fits.Integer("NSPEC", kFibres, "");
   AddTraces("XCOEFF", "YCOEFF", fits);
   fits.BeginImage("SPOT", DOUBLE_IMG, {24, 32});
   fits.Integer("SCALE", 4, "");
-  fits.Pixels(absl::MakeConstSpan(Images(1, 24, 32, 4)));
+  fits.Pixels(absl::MakeConstSpan(Images(1, 24, 32, 4, unit)));
   return fits.Bytes().value();
 }
 
-std::string PcaPix() {
+std::string PcaPix(double unit) {
   FitsBuilder fits(0);
   AddInstrument("PCA-PIX", fits);
   fits.Integer("NSPEC", kFibres, "");
@@ -155,7 +155,7 @@ std::string PcaPix() {
     const std::vector<double> values(kFibres, numbers[column]);
     fits.ColumnValues(3 + column, 1, absl::MakeConstSpan(values));
   }
-  std::vector<double> images = Images(6, 7, 9, 1);
+  std::vector<double> images = Images(6, 7, 9, 1, unit);
   // All but the images of x^0 y^0 are small changes.
   for (size_t k = 0; k < images.size(); ++k) images[k] *= k / 63 % 3 == 0 ? 1 : 0.01;
   AddImage("PSFIMAGE", {2, 3, 7, 9}, images, fits);
@@ -164,16 +164,16 @@ std::string PcaPix() {
 
 }  // namespace
 
-std::vector<NamedFile> PsfFiles() {
+std::vector<NamedFile> PsfFiles(double unit) {
   return {{"GAUSS-HERMITE2", TwoCores()},
-          {"SPOTGRID", SpotGrid()},
-          {"MONOSPOT", MonoSpot()},
-          {"PCA-PIX", PcaPix()},
-          {"SAMPLED-SPOTS", SampledSpotsFile()}};
+          {"SPOTGRID", SpotGrid(unit)},
+          {"MONOSPOT", MonoSpot(unit)},
+          {"PCA-PIX", PcaPix(unit)},
+          {"SAMPLED-SPOTS", SampledSpotsFile(unit)}};
 }
 
-std::string PsfFile(const std::string& type) {
-  for (NamedFile& file : PsfFiles()) {
+std::string PsfFile(const std::string& type, double unit) {
+  for (NamedFile& file : PsfFiles(unit)) {
     if (file.type == type) return std::move(file.bytes);
   }
   ADD_FAILURE() << "there is no sample of " << type;

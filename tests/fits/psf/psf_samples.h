@@ -12,11 +12,11 @@ struct NamedFile {
   std::string bytes;
 };
 
-// GAUSS-HERMITE2, SPOTGRID, MONOSPOT, PCA-PIX, SAMPLED-SPOTS.
-std::vector<NamedFile> PsfFiles();
+// GAUSS-HERMITE2, SPOTGRID, MONOSPOT, PCA-PIX, SAMPLED-SPOTS; samples of images times `unit`.
+std::vector<NamedFile> PsfFiles(double unit = 1);
 
 // One of them.
-std::string PsfFile(const std::string& type);
+std::string PsfFile(const std::string& type, double unit = 1);
 
 }  // namespace spexd::testing
 
