@@ -121,7 +121,7 @@ TEST(PsfFiles, NameWhatDoesNotFit) {
       {"PCA-PIX", "'XEXP    '", "'XPOWER  '", "no column XEXP"},
       {"SAMPLED-SPOTS", "OVERSAMP=                    5", "OVERSAMP=                    0",
        "OVERSAMP is 0, must be 1 to 64"},
-      {"SPOTGRID", "WAVEMAX =                6040.", "WAVEMAX =                5040.",
+      {"SPOTGRID", "6040.", "5040.",
        "HDU XCOEFF: the wavelengths WAVEMIN 6000 to WAVEMAX 5040 are no domain"},
       {"MONOSPOT", "NSPEC   =                    3", "NSPEC   =                  '3'",
        "NSPEC is not an integer"},

@@ -78,6 +78,7 @@ std::string TwoCores() {
               {"TAILINDE", 2.2, 0}, {"CONT", 100, 0}};
   fits.BeginTable("", std::size(rows), {"PARAM", "WAVEMIN", "WAVEMAX", "NCOEFF", "COEFF"},
                   {"8A", "1D", "1D", "1D", "6D"});
+  fits.Text("TDIM5", "(2,3)", "coefficients by fibres");
   fits.Text("PSFTYPE", "GAUSS-HERMITE2", "");
   for (const auto& [keyword, value] :
        {std::pair{"NPIX_X", kColumns}, std::pair{"NPIX_Y", kRows}, std::pair{"HSIZEX", 4},
