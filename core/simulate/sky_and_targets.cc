@@ -13,7 +13,7 @@
 namespace spexd {
 namespace {
 
-// At a step of kTruthStep.
+// Densities and widths of lines at a step of kTruthStep.
 constexpr double kSkyLinesPerAngstrom = 0.06;
 constexpr double kSkyLineSigma = 0.6;    // Angstrom: wide enough for bins of 0.8 to follow
 constexpr double kLampLineSigma = 0.15;  // Angstrom: less than spectrographs resolve

@@ -1,15 +1,14 @@
 // Stage "spots": sampled spots (core/model/spots/sampled_formula.h), weighted sums of stamps.
 //
 // A block takes a stretch of a fibre's bins, which mostly share their images, so that it finds their stamps
-// in its multiprocessor's cache; a warp takes 8 of these bins. Lanes find the bins' places, then the terms of
-// each bin, then the sums of the last pixels of all bins, of which one spot has fewer than a warp has lanes.
-// Then follows bin after bin: a lane takes every 32nd pixel of the sum, and, to shift it by a sinc, a run of
-// pixels.
+// in its multiprocessor's cache; a warp takes 8 of these bins. Lanes find the bins' places and terms, then sum
+// the pixels at the end of each spot that do not fill a warp, those of all bins together. Then follows bin
+// after bin: a lane takes every 32nd pixel of the sum, and, to shift it by a sinc, a run of pixels.
 //
 // Floor for a frame (500 fibres of 2350 bins, 14 x 14 pixels, 16 terms): 1.84 GB written, 0.44 ms; 14.7 GB of
 // stamps read from the first cache, 0.5 ms, of which the second one gives 0.7 GB (88 stamps to 128 bins,
-// 0.15 ms); 7.4 Gflop, 0.22 ms; their 3.7 G conversions from float32, at 16 a clock and multiprocessor, 0.9
-// ms. Unrolling the loop over terms makes the kernel slower, as it reads more stamps at a time.
+// 0.15 ms); 7.4 Gflop, 0.22 ms. 3.7 G numbers are converted from float32. The loop over terms is not unrolled:
+// that makes the kernel slower (docs/performance.md).
 #include "core/model/spots/sampled_formula.h"
 #include "cuda/kernels/common/device.cuh"
 #include "cuda/kernels/common/legendre.cuh"

@@ -19,8 +19,8 @@ struct GaussHermiteShape {
   int degree = 0;  // the largest in x or y
   int terms = 0;   // of all cores
   bool cutoff = false, tail = false;
-  // In this order: sigma_x and sigma_y of each core, the terms, the cutoff, and for a tail its amplitude,
-  // core, index, scale_x, scale_y.
+  // The series come in this order: sigma_x and sigma_y of each core, the terms, the cutoff, and a tail's
+  // amplitude, core, index, scale_x, scale_y.
   SeriesShape series;
 
   SPEXD_HOST_DEVICE int widths() const { return 2 * cores; }

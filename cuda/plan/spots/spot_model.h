@@ -12,7 +12,7 @@ namespace spexd::cuda {
 
 // Known before anything is on a device.
 using SpotModelShape = std::variant<GaussHermiteShape, SampledShape>;
-// In device memory; passed to kernels by value.
+// The model in device memory; passed to kernels by value.
 using SpotModelArrays = std::variant<GaussHermiteArrays, SampledArrays>;
 
 }  // namespace spexd::cuda

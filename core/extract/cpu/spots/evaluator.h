@@ -33,7 +33,7 @@ class SpotEvaluator {
   virtual void Evaluate(const SpotStretch& stretch) = 0;
 };
 
-// For bins at these wavelengths. Both must outlive the evaluator.
+// The evaluator of a model at bins of these wavelengths. Model and wavelengths must outlive it.
 std::unique_ptr<SpotEvaluator> MakeSpotEvaluator(const GaussHermiteSpots& model,
                                                  const std::vector<double>& wave);
 std::unique_ptr<SpotEvaluator> MakeSpotEvaluator(const SampledSpots& model, const std::vector<double>& wave);
