@@ -150,8 +150,7 @@ class Analyst {
   }
   absl::StatusOr<std::vector<StarVelocity>> Velocities() {
     SPEXD_RETURN_IF_ERROR(SpectraWithoutSky());
-    if (!request_.templates.has_value())
-      return absl::InvalidArgumentError("velocity: there are no templates");
+    if (request_.templates == nullptr) return absl::InvalidArgumentError("velocity: there are no templates");
     VelocityOptions options = request_.velocity_options;
     options.threads = request_.threads;
     options.stop = request_.stop;
@@ -182,7 +181,7 @@ absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest&
   SPEXD_ASSIGN_OR_RETURN(FibreKinds kinds, FibreKindsOf(frame));
   SPEXD_ASSIGN_OR_RETURN(UsableSpectra spectra, MakeUsable(frame, {.threads = request.threads}));
   DropFibres(kinds.fatal, &spectra);
-  if (request.fiberflat.has_value())
+  if (request.fiberflat != nullptr)
     SPEXD_RETURN_IF_ERROR(ApplyFiberflat(*request.fiberflat, frame, &spectra));
   SPEXD_ASSIGN_OR_RETURN(const auto analysis, Begin(request, std::move(spectra)));
   if (request.sky != nullptr) SPEXD_RETURN_IF_ERROR(analysis->TakeSky(*request.sky));
@@ -192,8 +191,8 @@ absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest&
 AnalysisParts AnalysisPartsOf(const AnalysisSize& size) {
   // Per fibre and bin; without a sky, a copy of the resolution.
   constexpr int64_t kUsable = 20, kFiberflat = 12, kSky = 44, kSkyFit = 16, kResolution = 44;
-  constexpr int64_t kBands = 64 * 11, kProfiles = 8 * 64;                   // per bin
-  constexpr int64_t kStack = int64_t{2} << 20;                              // per thread
+  constexpr int64_t kBands = 64 * 11, kProfiles = 8 * 64;  // per bin
+  constexpr int64_t kStack = int64_t{2} << 20;             // per thread
   const int64_t spectra = size.fibres * size.bins;
   const int64_t beside = size.sky ? kFiberflat + kSky + kSkyFit : kResolution;
   AnalysisParts parts = {(kUsable + beside) * spectra + (kBands + kProfiles) * size.bins,

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <variant>
@@ -29,9 +28,9 @@ struct AnalysisRequest {
   bool sky_subtracted = false;  // the frame has no sky in it any more: no sky is made
   const Sky* sky = nullptr;     // made before of this frame and fiberflat, and taken instead of a new one
   bool velocities = false, lines = false;
-  std::optional<Fiberflat> fiberflat;
-  std::optional<TemplateLibrary> templates;  // for velocities
-  VelocityOptions velocity_options;           // its `threads` too are those below
+  const Fiberflat* fiberflat = nullptr;        // divides the spectra first; null: nothing does
+  const TemplateLibrary* templates = nullptr;  // for velocities
+  VelocityOptions velocity_options;            // its `threads` too are those below
   LineOptions line_options;
   Analyser* analyser = nullptr;             // who makes them; null: processors
   const DeviceSpectra* resident = nullptr;  // the frame on a device, for an analyser that is there
@@ -126,8 +125,8 @@ bool IsCoadd(const Frame& frame);
 
 // Bits of FIBERSTATUS count as in desispec (get_all_fiberbitmask_with_amp; for sky fibres also
 // VARIABLETHRU): those of amplifiers in the frame's own band alone, and informative ones not at all. Without
-// the column no fibre is bad. InvalidArgument without a fibermap that has OBJTYPE, or where its columns are of
-// other types.
+// the column no fibre is bad. InvalidArgument without a fibermap that has OBJTYPE, or where its columns are
+// of other types.
 absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame);
 
 }  // namespace spexd

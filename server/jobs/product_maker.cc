@@ -113,8 +113,8 @@ AnalysisRequest ProductMaker::RequestOf(const std::stop_token& stop, int threads
   request.analyser = parts_.analyser;
   request.resident = resident_.get();
   request.fall_back = true;
-  if (fiberflat_.get() != nullptr) request.fiberflat = fiberflat_.get()->fiberflat();
-  if (request.velocities) request.templates = templates_.get()->templates();
+  if (fiberflat_.get() != nullptr) request.fiberflat = &fiberflat_.get()->fiberflat();
+  if (request.velocities) request.templates = &templates_.get()->templates();
   return request;
 }
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
+#include <filesystem>
 #include <map>
-#include <mutex>
-#include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,34 +14,75 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/batch/batch_progress.h"
+#include "client/cli/batch/exposures.h"
+#include "client/cli/flags/analysis_flags.h"
+#include "client/cli/flags/where_flags.h"
+#include "client/cli/products/product_results.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
 #include "client/cli/terminal/trace_text.h"
 #include "client/load/threads.h"
 #include "core/base/seconds_since.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/guard.h"
 #include "core/base/threads/mutex.h"
 
 namespace spexd::cli {
 namespace {
 
-// How often a frame that another process is at is looked at: the end of that has no notification.
-constexpr std::chrono::milliseconds kLookAgain(200);
+using State = BatchResult::State;
+
 // Frames in a row that no server took, for each that may be in flight, after which a batch gives up. Each of
 // them was tried for seconds.
 constexpr int kMaxRefusedInARow = 2;
 
-// A line of stderr about a frame; many messages name it by themselves.
-std::string LineAbout(const FrameTask& task, absl::string_view message) {
-  return absl::StrContains(message, task.job.image) ? absl::StrCat("spex: ", message)
-                                                    : absl::StrCat("spex: ", task.job.image, ": ", message);
+// A line of stderr about a file; many messages name it by themselves.
+std::string LineAbout(const std::string& file, absl::string_view message) {
+  return absl::StrContains(message, file) ? absl::StrCat("spex: ", message)
+                                          : absl::StrCat("spex: ", file, ": ", message);
+}
+
+double SecondsSinceEpoch() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Whether the same work may succeed at another time.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
+         absl::IsDeadlineExceeded(status) || absl::IsCancelled(status) || absl::IsDataLoss(status);
+}
+
+void RemoveFile(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+}
+
+// The products of a frame, as files.
+std::vector<ProductResult> WriteAllProducts(const FrameTask& task, const JobOutcome& outcome,
+                                            const BatchWorkers& workers, const std::stop_token& stop) {
+  if (!task.products.any()) return {};
+  absl::StatusOr<NamedProducts> made = absl::FailedPreconditionError("the server makes no products");
+  if (workers.tools != nullptr) {
+    made = MakeProducts(outcome.frame, outcome.on_device.get(), task.products, *workers.tools, stop);
+  } else if (outcome.products.has_value()) {
+    made = *outcome.products;
+  }
+  if (!made.ok()) return FailedProducts(task.products, made.status());
+  return WriteProducts(outcome.frame, task.products, *made, workers.threads);
+}
+
+NamedFiles WithoutFailed(NamedFiles files, const std::vector<ProductResult>& products) {
+  for (const ProductResult& product : products) {
+    if (!product.error().ok()) std::erase(files, std::pair(product.name, product.path));
+  }
+  return files;
 }
 
 // What the summary tells of all frames.
 struct Totals {
   int code = kOk;
-  int written = 0, skipped = 0;
-  std::vector<std::string> failed;  // their inputs
+  int written = 0, skipped = 0, not_reached = 0, exposures = 0;
+  std::vector<std::string> failed;  // their inputs, or outputs of exposures
   int64_t spectra = 0, bins = 0, masked_bins = 0, nodata_bins = 0;
   double largest_residual = -1, largest_root_error = -1;  // none yet
   std::vector<StageSeconds> stages;
@@ -76,160 +116,310 @@ void Totals::Add(const FrameOutput& output, const JobOutcome& outcome) {
 
 class Batch {
  public:
-  Batch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::Extractor* extractor,
-        std::stop_token stop)
-      : tasks_(tasks),
+  Batch(FrameSource* source, const BatchOptions& options, const BatchWorkers& workers, std::stop_token stop)
+      : source_(source),
         options_(options),
-        extractor_(extractor),
+        workers_(workers),
         stop_(std::move(stop)),
-        progress_(options.style, static_cast<int>(tasks.size())) {}
+        progress_(options.style, static_cast<int>(source->Count().value_or(0))),
+        exposures_(options.products, options.cameras) {}
 
-  int Run();
+  BatchEnd Run();
 
  private:
-  // Takes one task after another until there are no more.
-  void Work();
-  // Asks the record, which may wait for another process if `wait`, and does what is to be done.
-  void Take(size_t index, bool wait);
-  absl::StatusOr<BatchRecord::State> Begin(size_t index, bool wait);
-  void Skip(const FrameTask& task) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Runs the job and writes its files, unless a stop comes first.
-  void RunOne(size_t index);
-  void Fail(size_t index, const absl::Status& status, int code) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Take one frame, or one exposure, after another until there are no more.
+  void WorkOnFrames();
+  void WorkOnExposures();
+
+  // Asks the record, and does what is to be done.
+  void Take(const NumberedFrame& frame);
+  // Runs the job and writes its files, unless a stop comes first. `made_of`: null without a record.
+  void RunJob(const NumberedFrame& frame, const std::string& fiberflat, const nlohmann::json& made_of);
+  // Writes the products and the frame, and notes them. Where it fails, the code is left in `code`, and no
+  // file stays.
+  absl::StatusOr<nlohmann::json> Write(const FrameTask& task, const JobOutcome& outcome,
+                                       const nlohmann::json& made_of, std::vector<ProductResult>* products,
+                                       int* code);
+  void Skip(const NumberedFrame& frame, nlohmann::json record);
+  void Succeed(const NumberedFrame& frame, const JobOutcome& outcome,
+               const std::vector<ProductResult>& products, nlohmann::json record);
+
+  void Take(const Exposure& exposure);
+  absl::StatusOr<nlohmann::json> Analyse(const Exposure& exposure, const nlohmann::json& made_of);
+
+  void Fail(BatchResult result, const absl::Status& status, int code) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps a result, and raises the exit code to `code`.
+  void Add(BatchResult result, int code) ABSL_LOCKS_EXCLUDED(mutex_);
   // Notes a frame that no server took.
   void Refused() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Leaves the tasks that nobody has begun.
-  void GiveUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Succeed(const FrameTask& task, const JobOutcome& outcome) ABSL_LOCKS_EXCLUDED(mutex_);
-  void PrintSummary(const Totals& totals) const;
+  bool ends() const { return stop_.stop_requested() || gave_up_; }
+  BatchResult ResultOf(const NumberedFrame& frame, State state) const;
+  void PrintSummary(const Totals& totals, size_t frames) const;
+  absl::Status RunThreads(size_t tasks, void (Batch::*work)());
 
-  const std::vector<FrameTask>& tasks_;
+  FrameSource* const source_;
   const BatchOptions& options_;
-  client::Extractor* const extractor_;
+  const BatchWorkers& workers_;
   const std::stop_token stop_;
   BatchProgress progress_;
-  std::atomic<size_t> next_ = 0;
+  Exposures exposures_;
+  std::atomic<bool> gave_up_ = false;
+  std::vector<Exposure> rest_;  // exposures that are made at the end
+  std::atomic<size_t> next_of_rest_ = 0;
   Mutex mutex_;
   Totals totals_ ABSL_GUARDED_BY(mutex_);
-  std::vector<size_t> elsewhere_ ABSL_GUARDED_BY(mutex_);  // tasks that another process was at
-  int refused_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;       // frames that no server took since one was written
-  bool gave_up_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<BatchResult> results_ ABSL_GUARDED_BY(mutex_);
+  int refused_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;  // frames that no server took since one was written
 };
 
-void Batch::Work() {
-  for (size_t k = next_++; k < tasks_.size() && !stop_.stop_requested(); k = next_++) Take(k, /*wait=*/false);
-  while (!stop_.stop_requested()) {
-    size_t index = 0;
-    {
-      const MutexLock lock(&mutex_);
-      if (elsewhere_.empty()) return;
-      index = elsewhere_.back();
-      elsewhere_.pop_back();
+void Batch::WorkOnFrames() {
+  while (!ends()) {
+    const std::optional<NumberedFrame> frame = source_->Next(stop_);
+    if (!frame.has_value()) return;
+    Take(*frame);
+  }
+}
+
+void Batch::WorkOnExposures() {
+  for (size_t k = next_of_rest_++; k < rest_.size() && !ends(); k = next_of_rest_++) Take(rest_[k]);
+}
+
+BatchResult Batch::ResultOf(const NumberedFrame& frame, State state) const {
+  return {.state = state,
+          .number = frame.number,
+          .image = frame.task.job.image,
+          .output = frame.task.output.frame,
+          .expid = frame.task.expid};
+}
+
+void Batch::Take(const NumberedFrame& frame) {
+  const FrameTask& task = frame.task;
+  std::string fiberflat;
+  const auto describe = [&]() -> absl::StatusOr<nlohmann::json> {
+    if (task.products.any() && workers_.fiberflats != nullptr) {
+      SPEXD_ASSIGN_OR_RETURN(fiberflat, workers_.fiberflats->ForImage(task.job.image));
     }
-    Take(index, /*wait=*/true);
+    if (options_.record == nullptr) return nlohmann::json();
+    return DescribeTask(task, fiberflat, options_.products.inputs, options_.record);
+  };
+  absl::StatusOr<BatchRecord::Claim> claim;
+  if (options_.record != nullptr) {
+    claim = options_.record->Begin(task.Files(), describe);
+  } else if (const absl::StatusOr<nlohmann::json> described = describe(); described.ok()) {
+    claim = BatchRecord::Claim();
+  } else {
+    claim = described.status();
   }
-}
-
-absl::StatusOr<BatchRecord::State> Batch::Begin(size_t index, bool wait) {
-  if (options_.record == nullptr) return BatchRecord::State::kToDo;
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  while (true) {
-    SPEXD_ASSIGN_OR_RETURN(const BatchRecord::State state, options_.record->Begin(index));
-    if (state != BatchRecord::State::kElsewhere || !wait) return state;
-    std::unique_lock lock(mutex);
-    stopped.wait_for(lock, stop_, kLookAgain, [] { return false; });
-    if (stop_.stop_requested()) return state;
-  }
-}
-
-void Batch::Take(size_t index, bool wait) {
-  const absl::StatusOr<BatchRecord::State> state = Begin(index, wait);
-  if (state.ok() && *state == BatchRecord::State::kElsewhere) {
-    const MutexLock lock(&mutex_);
-    if (!gave_up_) elsewhere_.push_back(index);
+  if (claim.ok() && claim->state == BatchRecord::State::kElsewhere) return source_->Later(frame);
+  if (claim.ok() && claim->state == BatchRecord::State::kToDo) {
+    const absl::Status status = CatchExceptions([&] { RunJob(frame, fiberflat, claim->made_of); });
+    if (!status.ok()) Fail(ResultOf(frame, State::kFailed), status, ExitCodeOf(status));
+    if (options_.record != nullptr) options_.record->End(task.Files());
     return;
   }
-  if (state.ok() && *state == BatchRecord::State::kToDo) {
-    RunOne(index);
-    if (options_.record != nullptr) options_.record->End(index);
-    return;
+  if (workers_.on_unused) workers_.on_unused(task.job);
+  if (!claim.ok()) {
+    return Fail(ResultOf(frame, State::kFailed), claim.status(), ExitCodeOf(claim.status()));
   }
-  if (options_.on_unused) options_.on_unused(tasks_[index].job);
-  if (!state.ok()) return Fail(index, state.status(), ExitCodeOf(state.status()));
-  Skip(tasks_[index]);
+  Skip(frame, std::move(claim->record));
 }
 
-void Batch::RunOne(size_t index) {
-  const FrameTask& task = tasks_[index];
-  FrameObserver observer(&progress_, task.job.image);
-  const absl::StatusOr<JobOutcome> outcome = extractor_->Run(task.job, &observer, stop_);
+void Batch::RunJob(const NumberedFrame& frame, const std::string& fiberflat, const nlohmann::json& made_of) {
+  client::Job job = frame.task.job;
+  job.keep_on_device = workers_.keep_on_device;
+  if (workers_.tools == nullptr) {
+    job.products = ProductsToAsk(frame.task.products, options_.products.inputs);
+    job.products.fiberflat = fiberflat;
+  }
+  FrameObserver observer(&progress_, job.image);
+  const absl::StatusOr<JobOutcome> outcome = workers_.extractor->Run(job, &observer, stop_);
   if (stop_.stop_requested()) return;
   if (!outcome.ok()) {
     const int code = ExitCodeOf(outcome.status());
     if (absl::IsUnavailable(outcome.status()) && !observer.accepted()) Refused();
-    return Fail(index, outcome.status(), code == kInterrupted ? kServer : code);  // cancelled by the server
+    // Cancelled by the server, if at all.
+    return Fail(ResultOf(frame, State::kFailed), outcome.status(), code == kInterrupted ? kServer : code);
   }
-  absl::Status status = WriteFiles(task.output, *outcome, options_.threads);
-  if (status.ok() && options_.record != nullptr) status = options_.record->Done(index, *outcome);
-  if (!status.ok()) return Fail(index, status, CodeOfWriteError(status));
-  Succeed(task, *outcome);
+  std::vector<ProductResult> products;
+  int code = kOk;
+  absl::StatusOr<nlohmann::json> record = Write(frame.task, *outcome, made_of, &products, &code);
+  if (stop_.stop_requested() && !record.ok()) return;
+  if (!record.ok()) return Fail(ResultOf(frame, State::kFailed), record.status(), code);
+  Succeed(frame, *outcome, products, *std::move(record));
 }
 
-void Batch::Skip(const FrameTask& task) {
+absl::StatusOr<nlohmann::json> Batch::Write(const FrameTask& task, const JobOutcome& outcome,
+                                            const nlohmann::json& made_of,
+                                            std::vector<ProductResult>* products, int* code) {
+  *products = WriteAllProducts(task, outcome, workers_, stop_);
+  absl::Status status;
+  for (const ProductResult& product : *products) {
+    if (!product.written.ok()) {
+      status = product.written;
+      *code = CodeOfWriteError(status);
+    } else if (MayPass(product.made)) {
+      status = product.made;
+      *code = ExitCodeOf(status);
+    } else if (!product.made.ok()) {
+      // What an earlier run left there is not of this frame.
+      RemoveFile(product.path);
+    }
+  }
+  // What waits for the frame finds its products and its model there.
+  if (status.ok()) {
+    status = WriteFiles(task.output, outcome, workers_.threads);
+    *code = CodeOfWriteError(status);
+  }
+  nlohmann::json record = MeasureFrame(outcome, *products, SecondsSinceEpoch());
+  record["image"] = task.job.image;
+  if (!task.expid.empty()) record["label"] = task.expid;
+  if (status.ok() && options_.record != nullptr) {
+    const NamedFiles files = WithoutFailed(task.Files(), *products);
+    absl::StatusOr<nlohmann::json> noted = options_.record->Done(files, made_of, record);
+    if (noted.ok()) return noted;
+    status = noted.status();
+    *code = CodeOfWriteError(status);
+  }
+  if (status.ok()) return record;
+  for (const ProductResult& product : *products) RemoveFile(product.path);
+  return status;
+}
+
+void Batch::Skip(const NumberedFrame& frame, nlohmann::json record) {
+  const FrameTask& task = frame.task;
   progress_.OnWritten(
       absl::StrCat("Skipped ", task.output.frame, ": it is there, of the same inputs and settings"));
-  const MutexLock lock(&mutex_);
-  ++totals_.skipped;
+  int code = HasFailures(record) ? kDifferent : kOk;
+  if (const auto beyond = BeyondMaxChi2pix(NumberIn(record, "largest_chi2pix"), options_.max_chi2pix)) {
+    progress_.Note(LineAbout(task.job.image, *beyond));
+    code = kDifferent;
+  }
+  {
+    const MutexLock lock(&mutex_);
+    ++totals_.skipped;
+  }
+  const std::optional<Exposure> exposure = exposures_.Add(task, record);
+  BatchResult result = ResultOf(frame, State::kSkipped);
+  result.record = std::move(record);
+  Add(std::move(result), code);
+  if (exposure.has_value()) Take(*exposure);
 }
 
-void Batch::Fail(size_t index, const absl::Status& status, int code) {
-  const FrameTask& task = tasks_[index];
-  if (options_.record != nullptr) options_.record->Failed(index, status);
-  progress_.OnFailed(LineAbout(task, status.message()));
+void Batch::Add(BatchResult result, int code) {
   const MutexLock lock(&mutex_);
-  totals_.failed.push_back(task.job.image);
   totals_.code = std::max(totals_.code, code);
+  if (options_.on_result) options_.on_result(result);
+  results_.push_back(std::move(result));
+}
+
+void Batch::Fail(BatchResult result, const absl::Status& status, int code) {
+  const std::string& file = result.image.empty() ? result.output : result.image;
+  result.state = State::kFailed;
+  result.error = std::string(status.message());
+  progress_.OnFailed(LineAbout(file, status.message()));
+  {
+    const MutexLock lock(&mutex_);
+    totals_.failed.push_back(file);
+  }
+  Add(std::move(result), code);
 }
 
 void Batch::Refused() {
   const MutexLock lock(&mutex_);
-  if (++refused_in_a_row_ >= kMaxRefusedInARow * options_.in_flight) GiveUp();
+  if (++refused_in_a_row_ >= kMaxRefusedInARow * options_.in_flight) gave_up_ = true;
 }
 
-void Batch::GiveUp() {
-  gave_up_ = true;
-  next_ = tasks_.size();
-  elsewhere_.clear();
-}
-
-void Batch::Succeed(const FrameTask& task, const JobOutcome& outcome) {
+void Batch::Succeed(const NumberedFrame& frame, const JobOutcome& outcome,
+                    const std::vector<ProductResult>& products, nlohmann::json record) {
+  const FrameTask& task = frame.task;
   const FrameFit fit = FitOf(outcome);
   const std::optional<TraceReport>& traces = outcome.frame.origin.traces;
-  progress_.OnWritten(absl::StrFormat(
-      "%s, median chi2pix %.2f%s", Describe(task.output, outcome), fit.all.median,
-      traces.has_value() ? absl::StrCat("; trace shifts: ", DescribeTraces(*traces)) : std::string()));
-  for (const std::string& warning : outcome.summary.warnings) {
-    progress_.Note(LineAbout(task, absl::StrCat("warning: ", warning)));
-  }
-  for (const std::string& failed : outcome.summary.failed_bundles) {
-    progress_.Note(LineAbout(task, failed));
-  }
+  std::string line =
+      absl::StrFormat("%s, median chi2pix %.2f", Describe(task.output, outcome), fit.all.median);
+  if (traces.has_value()) absl::StrAppend(&line, "; trace shifts: ", DescribeTraces(*traces));
   int code = outcome.summary.failed_bundles.empty() ? kOk : kDifferent;
+  std::vector<std::string> notes;
+  for (const ProductResult& product : products) {
+    if (product.error().ok()) {
+      absl::StrAppend(&line, "; ", product.what);
+      continue;
+    }
+    code = kDifferent;
+    notes.push_back(absl::StrCat(product.name, ": ", product.error().message()));
+  }
+  progress_.OnWritten(line);
+  for (const std::string& warning : outcome.summary.warnings)
+    notes.push_back(absl::StrCat("warning: ", warning));
+  notes.insert(notes.end(), outcome.summary.failed_bundles.begin(), outcome.summary.failed_bundles.end());
+  for (const std::string& note : notes) progress_.Note(LineAbout(task.job.image, note));
   if (const auto beyond = BeyondMaxChi2pix(LargestMedianChi2pix(fit), options_.max_chi2pix);
       beyond.has_value()) {
-    progress_.Note(LineAbout(task, *beyond));
+    progress_.Note(LineAbout(task.job.image, *beyond));
     code = kDifferent;
   }
-  const MutexLock lock(&mutex_);
-  refused_in_a_row_ = 0;
-  totals_.code = std::max(totals_.code, code);
-  totals_.Add(task.output, outcome);
+  {
+    const MutexLock lock(&mutex_);
+    refused_in_a_row_ = 0;
+    totals_.Add(task.output, outcome);
+  }
+  const std::optional<Exposure> exposure = exposures_.Add(task, record);
+  BatchResult result = ResultOf(frame, State::kWritten);
+  result.record = std::move(record);
+  Add(std::move(result), code);
+  if (exposure.has_value()) Take(*exposure);
 }
 
-void Batch::PrintSummary(const Totals& totals) const {
+void Batch::Take(const Exposure& exposure) {
+  const NamedFiles files = FilesOf(exposure);
+  BatchResult result = {.state = State::kWritten, .output = files.front().second};
+  BatchRecord::Claim claim;
+  while (options_.record != nullptr) {
+    absl::StatusOr<BatchRecord::Claim> begun = options_.record->Begin(
+        files, [&] { return DescribeExposure(exposure, options_.products.inputs, options_.record); });
+    if (!begun.ok()) return Fail(std::move(result), begun.status(), ExitCodeOf(begun.status()));
+    claim = *std::move(begun);
+    if (claim.state != BatchRecord::State::kElsewhere) break;
+    Pause(kLookAgain, stop_);
+    if (ends()) return;
+  }
+  if (claim.state == BatchRecord::State::kDone) {
+    result.state = State::kSkipped;
+    result.record = std::move(claim.record);
+    return Add(std::move(result), kOk);
+  }
+  absl::StatusOr<nlohmann::json> record = CatchExceptions([&] { return Analyse(exposure, claim.made_of); });
+  if (options_.record != nullptr) options_.record->End(files);
+  if (stop_.stop_requested()) return;
+  if (!record.ok()) {
+    const int code = ExitCodeOf(record.status());
+    return Fail(std::move(result), record.status(), code == kInterrupted ? kServer : code);
+  }
+  {
+    const MutexLock lock(&mutex_);
+    ++totals_.exposures;
+  }
+  result.record = *std::move(record);
+  Add(std::move(result), kOk);
+}
+
+absl::StatusOr<nlohmann::json> Batch::Analyse(const Exposure& exposure, const nlohmann::json& made_of) {
+  const auto start = std::chrono::steady_clock::now();
+  const UnitResult made = workers_.exposures->Analyse(exposure.unit, stop_);
+  if (!made.errors.empty()) return made.errors.front();
+  nlohmann::json record = {{"kind", "exposure"},
+                           {"frames", exposure.unit.files},
+                           {"products", made.numbers},
+                           {"written", SecondsSinceEpoch()},
+                           {"seconds", SecondsSince(start)}};
+  if (options_.record != nullptr) {
+    SPEXD_ASSIGN_OR_RETURN(record, options_.record->Done(FilesOf(exposure), made_of, record));
+  }
+  return record;
+}
+
+void Batch::PrintSummary(const Totals& totals, size_t frames) const {
   const double seconds = SecondsSince(options_.start);
-  std::string text = absl::StrFormat("%d of %d frames written", totals.written, tasks_.size());
+  std::string text = absl::StrFormat("%d of %d frames written", totals.written, frames);
   if (totals.skipped > 0) absl::StrAppend(&text, absl::StrFormat(", %d skipped", totals.skipped));
   if (totals.written > 0) {
     const double bins = static_cast<double>(std::max<int64_t>(totals.bins, 1));
@@ -240,8 +430,10 @@ void Batch::PrintSummary(const Totals& totals) const {
   }
   absl::StrAppend(&text, "\n");
   if (!totals.failed.empty()) absl::StrAppend(&text, "Failed: ", absl::StrJoin(totals.failed, ", "), "\n");
-  const int left = static_cast<int>(tasks_.size() - totals.failed.size()) - totals.written - totals.skipped;
-  if (left > 0) absl::StrAppend(&text, "Not tried: ", left, " frames\n");
+  if (totals.not_reached > 0) absl::StrAppend(&text, "Not tried: ", totals.not_reached, " frames\n");
+  if (totals.exposures > 0) {
+    absl::StrAppend(&text, "Velocities and redshifts over all arms: ", totals.exposures, " exposures\n");
+  }
   for (const auto& [note, frames] : totals.notes) {
     absl::StrAppend(&text, note, absl::StrFormat(" (%d frames)\n", frames));
   }
@@ -256,35 +448,56 @@ void Batch::PrintSummary(const Totals& totals) const {
   std::fputs(text.c_str(), stdout);
 }
 
-int Batch::Run() {
-  const int threads = std::min<int>(options_.in_flight, static_cast<int>(tasks_.size()));
-  const absl::Status status = load::RunThreads(
+absl::Status Batch::RunThreads(size_t tasks, void (Batch::*work)()) {
+  const auto threads = static_cast<int>(std::min<size_t>(static_cast<size_t>(options_.in_flight), tasks));
+  return load::RunThreads(
       threads,
-      [this](int) {
-        Work();
+      [&](int) {
+        (this->*work)();
         return absl::OkStatus();
       },
-      [this] {
-        const MutexLock lock(&mutex_);
-        GiveUp();
-      });
+      [this] { gave_up_ = true; });
+}
+
+BatchEnd Batch::Run() {
+  absl::Status status = RunThreads(source_->Count().value_or(kMaxFramesAtOnce), &Batch::WorkOnFrames);
+  // Frames that nobody has begun.
+  std::stop_source at_once;
+  at_once.request_stop();
+  int not_reached = 0;
+  while (const std::optional<NumberedFrame> frame = source_->Next(at_once.get_token())) {
+    Add(ResultOf(*frame, State::kNotReached), kOk);
+    ++not_reached;
+  }
+  if (status.ok() && !ends() && workers_.exposures != nullptr) {
+    rest_ = exposures_.Rest();
+    status = RunThreads(rest_.size(), &Batch::WorkOnExposures);
+  }
   progress_.End();
   const MutexLock lock(&mutex_);
+  totals_.not_reached = not_reached;
+  std::stable_sort(results_.begin(), results_.end(), [](const BatchResult& a, const BatchResult& b) {
+    return std::pair(a.image.empty(), a.number) < std::pair(b.image.empty(), b.number);
+  });
+  const auto frames = static_cast<size_t>(
+      std::count_if(results_.begin(), results_.end(), [](const BatchResult& r) { return !r.image.empty(); }));
+  BatchEnd end = {totals_.code, std::move(results_)};
   if (stop_.stop_requested()) {
     std::fprintf(stderr, "spex: interrupted; %d of %d frames were written\n", totals_.written,
-                 static_cast<int>(tasks_.size()));
-    return kInterrupted;
+                 static_cast<int>(source_->Count().value_or(frames)));
+    end.code = kInterrupted;
+    return end;
   }
-  if (!options_.quiet) PrintSummary(totals_);
-  if (!status.ok()) return std::max<int>(totals_.code, cli::Fail(status));
-  return totals_.code;
+  if (!options_.quiet) PrintSummary(totals_, frames);
+  if (!status.ok()) end.code = std::max<int>(end.code, cli::Fail(status));
+  return end;
 }
 
 }  // namespace
 
-int RunBatch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::Extractor* extractor,
-             const std::stop_token& stop) {
-  return Batch(tasks, options, extractor, stop).Run();
+BatchEnd RunBatch(FrameSource* source, const BatchOptions& options, const BatchWorkers& workers,
+                  const std::stop_token& stop) {
+  return Batch(source, options, workers, stop).Run();
 }
 
 }  // namespace spexd::cli

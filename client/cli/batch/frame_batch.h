@@ -1,53 +1,64 @@
-// Many frames by one command: a number of them at once, and one summary of all.
+// Many frames by one command: a number of them at once, their products, and one summary of all.
 #ifndef SPEXD_CLIENT_CLI_BATCH_FRAME_BATCH_H_
 #define SPEXD_CLIENT_CLI_BATCH_FRAME_BATCH_H_
 
 #include <chrono>
-#include <cstddef>
 #include <functional>
 #include <optional>
+#include <set>
 #include <stop_token>
+#include <string>
 #include <vector>
 
-#include "client/cli/batch/frame_list.h"
+#include "client/cli/batch/batch_products.h"
+#include "client/cli/batch/batch_record.h"
+#include "client/cli/batch/batch_result.h"
+#include "client/cli/batch/frame_task.h"
+#include "client/cli/joint/unit_work.h"
+#include "client/cli/products/camera_fiberflats.h"
+#include "client/cli/products/product_tools.h"
 #include "client/cli/terminal/progress.h"
 #include "client/job.h"
 
 namespace spexd::cli {
-
-// Knows which tasks are done already, and notes those that a batch does. Safe to use from many threads.
-class BatchRecord {
- public:
-  enum class State { kToDo, kDone, kElsewhere };
-
-  virtual ~BatchRecord() = default;
-  // kToDo: the task is the caller's until End. kElsewhere: another process is at it; it may be asked for
-  // again.
-  virtual absl::StatusOr<State> Begin(size_t task) = 0;
-  // The task's files were written. An error if that could not be noted.
-  virtual absl::Status Done(size_t task, const JobOutcome& outcome) = 0;
-  virtual void Failed(size_t task, const absl::Status& status) = 0;
-  virtual void End(size_t task) = 0;
-};
 
 struct BatchOptions {
   int in_flight = 1;
   ProgressStyle style = ProgressStyle::kLines;
   bool quiet = false, verbose = false;
   std::chrono::steady_clock::time_point start;  // when the command began
-  BatchRecord* record = nullptr;                // none: every task is to be done
-  // Called for each job that the extractor will not see; may be empty.
-  std::function<void(const client::Job&)> on_unused = {};
-  int threads = 1;  // that write a frame
-  std::optional<double> max_chi2pix = {};  // of --max-chi2pix
+  std::optional<double> max_chi2pix = {};       // of --max-chi2pix
+  BatchProducts products = {};
+  std::set<std::string> cameras = {};  // of exposures that do not wait for the batch's end (Exposures)
+  BatchRecord* record = nullptr;       // none: everything is to be done
+  // Called with each result as soon as it is there, from one thread at a time; may be empty.
+  std::function<void(const BatchResult&)> on_result = {};
 };
 
-// Runs the tasks, at most `in_flight` at once, and writes each frame when it is complete. A frame that fails
-// is named on stderr and stops no other. If no server takes any of them, the remaining ones are not tried.
-// Those that another process is at come last. Returns the highest exit code of all, or kInterrupted once a
-// stop is requested; frames that are written by then stay. `extractor` is used from many threads.
-int RunBatch(const std::vector<FrameTask>& tasks, const BatchOptions& options, client::Extractor* extractor,
-             const std::stop_token& stop);
+// Who works on a batch. Used from many threads.
+struct BatchWorkers {
+  client::Extractor* extractor = nullptr;
+  const ProductTools* tools = nullptr;  // makes the products of frames; null: servers do
+  const NamedFiberflats* fiberflats = nullptr;
+  UnitWork* exposures = nullptr;  // makes those of exposures; null: none are asked for
+  bool keep_on_device = false;    // spectra, for the products
+  int threads = 1;                // that write a frame
+  // Called for each job that the extractor will not see; may be empty.
+  std::function<void(const client::Job&)> on_unused = {};
+};
+
+struct BatchEnd {
+  int code = 0;
+  std::vector<BatchResult> results;  // frames by their numbers, then exposures
+};
+
+// Extracts the frames, at most `in_flight` at once, makes their products, and writes each when it is
+// complete; then the exposures'. A frame that fails is named on stderr and stops no other. A product that
+// cannot be made of its inputs harms no other file; one that may be made at another time lets its frame fail.
+// If no server takes any frame, the remaining ones are not tried. The code is the highest of all, or
+// kInterrupted once a stop is requested; what is written by then stays.
+BatchEnd RunBatch(FrameSource* source, const BatchOptions& options, const BatchWorkers& workers,
+                  const std::stop_token& stop);
 
 }  // namespace spexd::cli
 

@@ -32,8 +32,11 @@ absl::Status CheckCounts(const std::vector<std::string>& inputs, const std::vect
 }
 
 // The flags (or columns) that name the files to be read, by path.
-std::map<std::string, std::string> FilesRead(const std::vector<FrameTask>& tasks, const InputNames& names) {
+std::map<std::string, std::string> FilesRead(const std::vector<FrameTask>& tasks, const ProductInputs& inputs,
+                                             const InputNames& names) {
   std::map<std::string, std::string> files;
+  for (const std::string& path : inputs.fiberflats) files[Canonical(path)] = "--fiberflat";
+  if (!inputs.templates.empty()) files[Canonical(inputs.templates)] = "--velocity";
   for (const FrameTask& task : tasks) {
     files[Canonical(task.job.image)] = names.image;
     files[Canonical(task.job.psf)] = names.psf;
@@ -47,9 +50,7 @@ std::map<std::string, std::string> FilesRead(const std::vector<FrameTask>& tasks
 void MakeFolders(const std::vector<FrameTask>& tasks) {
   std::set<std::filesystem::path> folders;
   for (const FrameTask& task : tasks) {
-    for (const std::string& name : {task.output.frame, task.output.model}) {
-      if (!name.empty()) folders.insert(std::filesystem::path(name).parent_path());
-    }
+    for (const auto& [what, path] : task.Files()) folders.insert(std::filesystem::path(path).parent_path());
   }
   std::error_code ignored;
   for (const std::filesystem::path& folder : folders) {
@@ -66,13 +67,13 @@ std::string OutputName(const std::string& prefix, const std::string& input) {
   return absl::StrCat(prefix, "-", absl::StripPrefix(name, "preproc-"), ".fits");
 }
 
-absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const InputNames& names) {
+absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const ProductInputs& inputs,
+                            const InputNames& names) {
   MakeFolders(tasks);
-  const std::map<std::string, std::string> read = FilesRead(tasks, names);
+  const std::map<std::string, std::string> read = FilesRead(tasks, inputs, names);
   std::map<std::string, std::string> written;  // what becomes of which input
   for (const FrameTask& task : tasks) {
-    for (const std::string& name : {task.output.frame, task.output.model}) {
-      if (name.empty()) continue;
+    for (const auto& [what, name] : task.Files()) {
       const std::string path = Canonical(name);
       if (const auto reader = read.find(path); reader != read.end()) {
         return absl::InvalidArgumentError(absl::StrCat(name, " is a file that ", reader->second, " reads"));
@@ -91,7 +92,8 @@ absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const InputName
 absl::StatusOr<std::vector<FrameTask>> ListFrames(const JobFlags& flags,
                                                   const std::vector<std::string>& inputs,
                                                   const std::vector<std::string>& psfs,
-                                                  const OutputFolders& folders) {
+                                                  const OutputFolders& folders,
+                                                  const BatchProducts& products) {
   SPEXD_RETURN_IF_ERROR(CheckCounts(inputs, psfs));
   const auto in_folder = [](const std::string& folder, const std::string& name) {
     return (std::filesystem::path(folder) / name).string();
@@ -106,9 +108,10 @@ absl::StatusOr<std::vector<FrameTask>> ListFrames(const JobFlags& flags,
     task.output.frame = in_folder(folders.frames, OutputName("frame", own.input));
     if (task.job.spec.model) task.output.model = in_folder(folders.models, OutputName("model", own.input));
     task.output.wants_scores = flags.spec.scores;
+    task.products = NameProducts(products, task.output.frame);
     tasks.push_back(std::move(task));
   }
-  SPEXD_RETURN_IF_ERROR(PrepareOutputs(tasks, {}));
+  SPEXD_RETURN_IF_ERROR(PrepareOutputs(tasks, products.inputs, {}));
   return tasks;
 }
 

@@ -6,17 +6,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/cli/batch/batch_products.h"
+#include "client/cli/batch/frame_task.h"
 #include "client/cli/flags/job_flags.h"
-#include "client/cli/terminal/frame_output.h"
-#include "client/job.h"
-#include "core/fits/hdu/output_file.h"
 
 namespace spexd::cli {
-
-struct FrameTask {
-  client::Job job;
-  FrameOutput output;
-};
 
 // Where the files go; they are made if missing.
 struct OutputFolders {
@@ -35,7 +29,8 @@ std::string OutputName(const std::string& prefix, const std::string& input);
 
 // Makes the folders of the files to be written. InvalidArgument if a file would be written twice or is read;
 // otherwise the errors of CheckWritable.
-absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const InputNames& names);
+absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const ProductInputs& inputs,
+                            const InputNames& names);
 
 // One task for each of `inputs`, as `flags` describe it. `psfs` is one for all, or one for each in the same
 // order; the cameras must match. InvalidArgument if their numbers do not fit; otherwise the errors of MakeJob
@@ -43,7 +38,8 @@ absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const InputName
 absl::StatusOr<std::vector<FrameTask>> ListFrames(const JobFlags& flags,
                                                   const std::vector<std::string>& inputs,
                                                   const std::vector<std::string>& psfs,
-                                                  const OutputFolders& folders);
+                                                  const OutputFolders& folders,
+                                                  const BatchProducts& products);
 
 }  // namespace spexd::cli
 

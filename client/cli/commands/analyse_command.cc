@@ -21,10 +21,13 @@
 #include "client/cli/flags/joint_flags.h"
 #include "client/cli/flags/where_flags.h"
 #include "client/cli/joint/analysis_units.h"
-#include "client/cli/joint/camera_fiberflats.h"
-#include "client/cli/joint/joint_work.h"
+#include "client/cli/joint/local_work.h"
 #include "client/cli/joint/remote_work.h"
 #include "client/cli/joint/status_file.h"
+#include "client/cli/joint/unit_report.h"
+#include "client/cli/joint/unit_work.h"
+#include "client/cli/products/product_results.h"
+#include "client/cli/products/product_tools.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
 #include "client/cli/terminal/interrupt.h"
@@ -35,14 +38,14 @@
 #include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
 #include "core/products/joint/exposure_spectra.h"
-#include "cuda/loader/choose_analyser.h"
+#include "cuda/loader/choose_engine.h"
 
 namespace spexd::cli {
 namespace {
 
 struct AnalyseOptions {
-  std::vector<std::string> files, fiberflats;
-  AnalysisFlags products;  // its fiberflat is that of a single frame
+  std::vector<std::string> files;
+  AnalysisFlags products;
   JointFlags joint;
   JobFlags job;  // upload and priority
   WhereFlags where;
@@ -82,16 +85,7 @@ class JointCommand {
     NameOutputs(options_.joint, options_.products, &list.units);
     SPEXD_RETURN_IF_ERROR(CheckStatusFile(list.units));
     SPEXD_RETURN_IF_ERROR(CheckUnitOutputs(list.units, FilesRead()));
-    if (options_.on_server()) {
-      SPEXD_ASSIGN_OR_RETURN(remote_work_,
-                             RemoteWork::Prepare(options_.where.server, options_.job, options_.joint,
-                                                 options_.products, options_.fiberflats));
-    } else {
-      SPEXD_ASSIGN_OR_RETURN(work_, PrepareJointWork(options_.joint, options_.products, options_.fiberflats));
-      work_.threads = FileThreads(options_.where);
-      work_.quiet = options_.quiet;
-      SPEXD_RETURN_IF_ERROR(ChooseDevice());
-    }
+    SPEXD_ASSIGN_OR_RETURN(work_, PrepareWork());
     SPEXD_RETURN_IF_ERROR(status_file_.Begin());
     for (const auto& [path, status] : list.unreadable) {
       Failed(status);
@@ -107,19 +101,21 @@ class JointCommand {
  private:
   bool in_folder() const { return !options_.joint.output_dir.empty(); }
 
-  // Velocities alone are worth waking a device up for.
-  absl::Status ChooseDevice() {
+  absl::StatusOr<std::unique_ptr<UnitWork>> PrepareWork() const {
+    const ProductInputs& inputs = options_.products.inputs;
+    if (options_.on_server()) {
+      return RemoteWork::Prepare(options_.where.server, options_.job, options_.joint, inputs, options_.quiet);
+    }
     SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options_.where));
     SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
-    if (where.device == "cpu" || !work_.templates.has_value()) return absl::OkStatus();
-    HideOtherDevices(where);
-    SPEXD_ASSIGN_OR_RETURN(analyser_, ChooseAnalyser(where));
-    const std::string note = NoteOnCpu("products are made by processors", analyser_.note,
-                                       TellsWhyCpu(/*verbose=*/false, options_.quiet));
-    if (!note.empty()) std::fprintf(stderr, "%s\n", note.c_str());
-    work_.analyser = analyser_.analyser.get();
-    work_.fall_back = where.device == "auto" && where.devices.empty();
-    return absl::OkStatus();
+    SPEXD_ASSIGN_OR_RETURN(ProductTools tools, LoadTools(inputs, FileThreads(options_.where)));
+    // Velocities alone are worth waking a device up for.
+    if (where.device != "cpu" && tools.templates.ok()) {
+      HideOtherDevices(where);
+      SPEXD_RETURN_IF_ERROR(TakeAnalyser(where, options_.quiet, &tools));
+    }
+    return LocalWork::Prepare(options_.joint, std::make_shared<const ProductTools>(std::move(tools)),
+                              options_.quiet);
   }
 
   absl::Status CheckIsOne(const UnitList& list) const {
@@ -132,10 +128,10 @@ class JointCommand {
   }
 
   std::vector<std::string> FilesRead() const {
+    const ProductInputs& inputs = options_.products.inputs;
     std::vector<std::string> read = files_;
-    read.insert(read.end(), options_.fiberflats.begin(), options_.fiberflats.end());
-    read.insert(read.end(),
-                {options_.products.templates, options_.joint.input_list, options_.joint.target_id_file});
+    read.insert(read.end(), inputs.fiberflats.begin(), inputs.fiberflats.end());
+    read.insert(read.end(), {inputs.templates, options_.joint.input_list, options_.joint.target_id_file});
     return read;
   }
 
@@ -156,11 +152,6 @@ class JointCommand {
     return absl::OkStatus();
   }
 
-  UnitResult Analyse(const AnalysisUnit& unit) {
-    return remote_work_ != nullptr ? remote_work_->Analyse(unit, options_.quiet, stop_.get_token())
-                                   : AnalyseUnit(unit, work_);
-  }
-
   absl::Status Do(const AnalysisUnit& unit) {
     if (options_.joint.skip_existing && AreAllThere(unit.outputs())) {
       if (!options_.quiet) {
@@ -170,8 +161,8 @@ class JointCommand {
     }
     const auto begin = std::chrono::steady_clock::now();
     // Memory that a file has not got is an error of that file.
-    absl::StatusOr<UnitResult> result =
-        CatchExceptions([&]() -> absl::StatusOr<UnitResult> { return Analyse(unit); });
+    absl::StatusOr<UnitResult> result = CatchExceptions(
+        [&]() -> absl::StatusOr<UnitResult> { return work_->Analyse(unit, stop_.get_token()); });
     if (!result.ok()) {
       const std::string what = absl::StrCat(unit.files[0], ": ", result.status().message());
       result = UnitResult{.fits = 0, .errors = {absl::Status(result.status().code(), what)}};
@@ -191,10 +182,8 @@ class JointCommand {
   const AnalyseOptions& options_;
   const std::vector<std::string>& files_;
   const StatusFile status_file_;
-  std::stop_source stop_;                    // of the work on a server
-  std::unique_ptr<RemoteWork> remote_work_;  // null: in this process
-  JointWork work_;
-  ChosenAnalyser analyser_;
+  std::stop_source stop_;  // of the work on a server
+  std::unique_ptr<UnitWork> work_;
   int code_ = kOk;
 };
 
@@ -211,41 +200,36 @@ absl::StatusOr<std::optional<Frame>> FrameIn(const std::string& path, bool refus
       "those of joint fits (--output-dir)"));
 }
 
-// The fiberflat of a frame among those given.
-absl::StatusOr<std::string> FiberflatFor(const Frame& frame, const std::string& path,
-                                         const std::vector<std::string>& fiberflats) {
-  if (fiberflats.size() < 2) return fiberflats.empty() ? std::string() : fiberflats[0];
-  SPEXD_ASSIGN_OR_RETURN(const CameraFiberflats all, CameraFiberflats::Load(fiberflats));
-  const absl::StatusOr<const Fiberflat*> found = all.Of(frame);
-  if (!found.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", found.status().message()));
-  return (*found)->name;
-}
-
 // The products of a frame, or of a file of spectra whose products are named as those of a frame.
 absl::StatusOr<int> AnalyseOneFile(const AnalyseOptions& options, const std::vector<std::string>& files) {
-  AnalysisFlags products = options.products;
-  if (!options.fiberflats.empty()) products.fiberflat = options.fiberflats[0];
-  SPEXD_RETURN_IF_ERROR(CheckAnalysisFlags(products, files));
-  if (!products.any()) {
+  const ProductPaths& paths = options.products.files;
+  ProductInputs inputs = options.products.inputs;
+  SPEXD_RETURN_IF_ERROR(CheckAnalysisFlags(options.products, files));
+  if (!paths.any()) {
     return absl::InvalidArgumentError(
         "analyse: no product is asked for; see --sky, --sframe, --velocity-out, --lines-out, --output-dir");
   }
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
-  HideOtherDevices(where);
   SPEXD_ASSIGN_OR_RETURN(const std::optional<Frame> frame,
                          FrameIn(files[0], options.on_server() && !options.server_is_default()));
   if (!frame.has_value()) {
-    if (!products.sky.empty() || !products.sframe.empty()) {
+    if (!paths.sky.empty() || !paths.sframe.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
           files[0], ": has spectra of targets, which have no sky in them; leave out --sky and --sframe"));
     }
     return JointCommand(options, files).Run();
   }
-  if (products.sky.empty() && products.sframe.empty() && !HasSky(*frame, files[0]))
-    products.sky_subtracted = true;
-  SPEXD_ASSIGN_OR_RETURN(products.fiberflat, FiberflatFor(*frame, files[0], options.fiberflats));
-  SPEXD_RETURN_IF_ERROR(MakeProducts(*frame, nullptr, products, where, options.quiet));
+  if (paths.sky.empty() && paths.sframe.empty() && !HasSky(*frame, files[0])) inputs.sky_subtracted = true;
+  SPEXD_ASSIGN_OR_RETURN(ProductTools tools, LoadTools(inputs, FileThreads(options.where)));
+  if (MayTakeGpu(!paths.velocities.empty(), where)) {
+    HideOtherDevices(where);
+    SPEXD_RETURN_IF_ERROR(TakeAnalyser(where, options.quiet, &tools));
+  }
+  const absl::StatusOr<NamedProducts> made = MakeProducts(*frame, nullptr, paths, tools);
+  if (!made.ok()) return WithFile(made.status(), files[0]);
+  SPEXD_RETURN_IF_ERROR(
+      PrintProducts(WriteProducts(*frame, paths, *made, FileThreads(options.where)), options.quiet));
   return kOk;
 }
 
@@ -257,7 +241,7 @@ absl::StatusOr<int> RunAnalyse(const AnalyseOptions& options) {
   ReportIdleFlags(options.job, options.where, options.quiet);
   if (files.size() == 1 && !NamesJob(files[0]) && AsksForOneFrame(options.joint))
     return AnalyseOneFile(options, files);
-  if (!options.products.sky.empty() || !options.products.sframe.empty()) {
+  if (!options.products.files.sky.empty() || !options.products.files.sframe.empty()) {
     return absl::InvalidArgumentError(
         "--sky and --sframe: are made of a single frame; give it alone, without the flags of joint fits");
   }
@@ -274,19 +258,11 @@ void AddAnalyse(CLI::App* app, Action* action) {
   command->add_option("files", o.files,
                       "A frame, or files of spectra and the frames of exposures' cameras, of spex or of the "
                       "pipeline; with --server also job:ID of the detached jobs of one exposure");
-  AddProductFiles(command, &o.products);
+  AddProductFiles(command, &o.products.files);
+  AddProductInputs(command, &o.products.inputs);
   command
-      ->add_option("--fiberflat", o.fiberflats,
-                   "Fiberflat to divide by first (HDU FIBERFLAT); once for each CAMERA of the frames")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false)
-      ->group("Products");
-  command
-      ->add_option("--velocity", o.products.templates,
-                   "Templates of stars to fit velocities with; on a server also sha256:HASH of loaded ones")
-      ->group("Products");
-  command->add_flag("--sky-subtracted", o.products.sky_subtracted, "The frames have no sky in them any more")
+      ->add_flag("--sky-subtracted", o.products.inputs.sky_subtracted,
+                 "The frames have no sky in them any more")
       ->group("Products");
   AddJointFlags(command, &o.joint);
   AddWhereFlags(command, &o.where);

@@ -15,6 +15,7 @@
 #include "client/cli/flags/analysis_flags.h"
 #include "client/cli/flags/job_flags.h"
 #include "client/cli/flags/server_flags.h"
+#include "client/cli/products/product_results.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
 #include "client/cli/terminal/interrupt.h"
@@ -48,7 +49,7 @@ struct DetachedCommandOptions {
   // watch
   std::string job_id;
   FrameOutput output;
-  AnalysisFlags products;
+  ProductPaths products;
   std::optional<double> watch_timeout;
   // jobs and cancel
   std::vector<std::string> states;
@@ -117,12 +118,11 @@ int RunSubmit(const DetachedCommandOptions& options) {
 // watches again; a file that could not be written is not: then the server must keep the results.
 int WriteWatched(const DetachedCommandOptions& options, const client::WatchedJob& watched, bool* safe) {
   if (!options.products.any()) return kOk;
-  const auto written = CatchExceptions([&]() -> absl::StatusOr<WrittenProducts> {
-    return WriteProducts(watched.outcome.frame, options.products, *watched.outcome.products,
-                         options.output.quiet);
+  const auto written = CatchExceptions([&]() -> absl::StatusOr<std::vector<ProductResult>> {
+    return WriteProducts(watched.outcome.frame, options.products, *watched.outcome.products, AvailableCpus());
   });
-  const absl::Status error = written.ok() ? written->error : written.status();
-  *safe = written.ok() && written->all_safe;
+  const absl::Status error = written.ok() ? PrintProducts(*written, options.output.quiet) : written.status();
+  *safe = written.ok() && AreSafe(*written);
   if (error.ok()) return kOk;
   const int code = Fail(error);
   return *safe ? CodeOfTheJobs(error, code) : CodeOfWriteError(error);

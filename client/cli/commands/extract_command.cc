@@ -9,13 +9,18 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/batch/batch_products.h"
 #include "client/cli/batch/frame_batch.h"
 #include "client/cli/batch/frame_list.h"
+#include "client/cli/batch/frame_task.h"
 #include "client/cli/batch/run_batch_at.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/flags/analysis_flags.h"
 #include "client/cli/flags/job_flags.h"
 #include "client/cli/flags/where_flags.h"
+#include "client/cli/products/camera_fiberflats.h"
+#include "client/cli/products/product_results.h"
+#include "client/cli/products/product_tools.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
 #include "client/cli/terminal/interrupt.h"
@@ -35,6 +40,7 @@ struct ExtractCommandOptions {
   std::vector<std::string> inputs, psfs;
   FrameOutput output;
   AnalysisFlags products;
+  std::vector<std::string> batch_products;  // of many frames
   OutputFolders folders;
   int in_flight = 0;  // 0: by where the frames are extracted
   WhereFlags where;
@@ -49,7 +55,10 @@ absl::StatusOr<JobOutcome> RunJob(const ExtractCommandOptions& options, const cl
     client::RemoteOptions remote;
     remote.upload = options.job.upload;
     client::Job asks = job;
-    asks.products = ProductsToAsk(options.products);
+    asks.products = ProductsToAsk(options.products.files, options.products.inputs);
+    SPEXD_ASSIGN_OR_RETURN(const NamedFiberflats fiberflats,
+                           NamedFiberflats::Load(options.products.inputs.fiberflats));
+    SPEXD_ASSIGN_OR_RETURN(asks.products.fiberflat, fiberflats.ForImage(job.image));
     return client::RemoteExtractor(directory->source(), remote).Run(asks, progress, std::move(stop));
   }
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options.where));
@@ -67,19 +76,28 @@ absl::StatusOr<JobOutcome> RunJob(const ExtractCommandOptions& options, const cl
     return engine->get();
   };
   client::Job keeps = job;
-  keeps.keep_on_device = MayTakeGpu(options.products, choice);
+  const ProductPaths& products = options.products.files;
+  keeps.keep_on_device = products.any() && MayTakeGpu(!products.velocities.empty(), choice);
   return client::EmbeddedExtractor(awake, FileThreads(options.where)).Run(keeps, progress, std::move(stop));
 }
 
 // The server's, or made here, where the job ran embedded.
 absl::Status TakeProducts(const ExtractCommandOptions& options, const JobOutcome& outcome,
                           std::stop_token stop) {
+  const ProductPaths& paths = options.products.files;
+  const int threads = FileThreads(options.where);
   const bool quiet = options.output.quiet;
-  if (outcome.products.has_value())
-    return WriteProducts(outcome.frame, options.products, *outcome.products, quiet).error;
+  if (outcome.products.has_value()) {
+    return PrintProducts(WriteProducts(outcome.frame, paths, *outcome.products, threads), quiet);
+  }
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options.where));
-  return MakeProducts(outcome.frame, outcome.on_device.get(), options.products, where, quiet,
-                      std::move(stop));
+  SPEXD_ASSIGN_OR_RETURN(ProductTools tools, LoadTools(options.products.inputs, threads));
+  if (MayTakeGpu(!paths.velocities.empty(), where)) {
+    SPEXD_RETURN_IF_ERROR(TakeAnalyser(where, quiet, &tools));
+  }
+  SPEXD_ASSIGN_OR_RETURN(const NamedProducts made,
+                         MakeProducts(outcome.frame, outcome.on_device.get(), paths, tools, std::move(stop)));
+  return PrintProducts(WriteProducts(outcome.frame, paths, made, threads), quiet);
 }
 
 // Whether --psf-out fits the other flags.
@@ -135,7 +153,7 @@ int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::ti
     const std::future<void> releasing = std::async([&engine] { engine.reset(); });
     code = Deliver(options.output, *outcome, FileThreads(options.where), start);
   }
-  if (!options.products.any() || (code != kOk && code != kDifferent)) return code;
+  if (!options.products.files.any() || (code != kOk && code != kDifferent)) return code;
   const absl::Status status =
       CatchExceptions([&] { return TakeProducts(options, *outcome, stop.get_token()); });
   return status.ok() ? code : Fail(status);
@@ -144,25 +162,35 @@ int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::ti
 // Frames of any number, to files of --output-dir.
 int RunFrames(const ExtractCommandOptions& options, std::chrono::steady_clock::time_point start,
               const std::stop_token& stop) {
-  const absl::StatusOr<std::vector<FrameTask>> tasks =
-      ListFrames(options.job, options.inputs, options.psfs, options.folders);
+  const BatchProducts products = {options.batch_products, options.products.inputs};
+  if (const absl::Status status = CheckBatchProducts(products); !status.ok()) return Fail(status);
+  absl::StatusOr<std::vector<FrameTask>> tasks =
+      ListFrames(options.job, options.inputs, options.psfs, options.folders, products);
   if (!tasks.ok()) {
     Fail(tasks.status());
     return kUsage;
   }
   ReportIdleFlags(options.job, options.where, options.output.quiet);
-  BatchOptions batch = {options.in_flight, StyleOf(options.output), options.output.quiet,
-                        options.output.verbose, start};
-  batch.max_chi2pix = options.output.max_chi2pix;
-  return RunBatchAt(options.where, options.job.upload, *tasks, batch, stop);
+  const BatchOptions batch = {.in_flight = options.in_flight,
+                              .style = StyleOf(options.output),
+                              .quiet = options.output.quiet,
+                              .verbose = options.output.verbose,
+                              .start = start,
+                              .max_chi2pix = options.output.max_chi2pix,
+                              .products = products};
+  ListedFrames frames(*std::move(tasks));
+  const absl::StatusOr<BatchEnd> end = RunBatchAt(options.where, options.job, &frames, batch, stop);
+  return end.ok() ? end->code : Fail(end.status());
 }
 
 // Which of the two ways to name the output fits what is to be read.
 absl::Status CheckOutputFlags(const ExtractCommandOptions& options) {
   if (!options.folders.frames.empty()) {
-    if (!options.products.any()) return absl::OkStatus();
+    if (!options.products.files.any()) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        "--output-dir computes no products; run spex analyse on each of its frames");
+        "--sky, --sframe, --velocity-out and --lines-out name files of one frame; with --output-dir, name "
+        "the "
+        "products: --products sky,sframe,velocities,redshifts");
   }
   if (options.inputs.size() > 1 || options.psfs.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat("--input names ", options.inputs.size(),
@@ -219,6 +247,7 @@ void AddFileFlags(CLI::App* command, ExtractCommandOptions* options) {
                    "With --output-dir: also write the model images, model-X.fits")
       ->needs(folder)
       ->group("Files");
+  AddProductNames(command, &o.batch_products)->needs(folder);
   AddInFlightFlag(command, "With --output-dir: frames at once", &o.in_flight)->needs(folder);
 }
 
@@ -231,7 +260,8 @@ void AddExtract(CLI::App* app, Action* action) {
       app->add_subcommand("extract", "Extract spectra from preprocessed frames (the default command)");
   AddFileFlags(command, &o);
   AddJobFlags(command, "Where", &o.job);
-  AddAnalysisFlags(command, &o.products);
+  AddProductFiles(command, &o.products.files);
+  AddProductInputs(command, &o.products.inputs);
   AddWhereFlags(command, &o.where);
   command
       ->add_option("--loglevel", o.loglevel,

@@ -140,6 +140,26 @@ void AddTraceReference(CLI::App* command, const std::string& where, JobFlags* fl
 
 }  // namespace
 
+absl::Status SetOption(const JobOption& option, const std::string& text, JobSpec* spec) {
+  if (const auto* const member = std::get_if<bool JobSpec::*>(&option.value)) {
+    if (text != "true" && text != "false") {
+      return absl::InvalidArgumentError(
+          absl::StrCat(option.name, " is ", ForMessage(text), ", must be true or false"));
+    }
+    spec->** member = text == "true";
+    return absl::OkStatus();
+  }
+  CLI::App app;
+  std::visit([&](auto member) { AddFlag(&app, option.flag, option, &(spec->*member)); }, option.value);
+  try {
+    std::vector<std::string> arguments = {absl::StrCat(option.flag, "=", text)};
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  return absl::OkStatus();
+}
+
 void AddTraceFlags(CLI::App* command, JobFlags* flags) {
   AddTraceReference(command, "", flags);
   AddOptionFlags(command, "Traces", IsOfTraces, &flags->spec);

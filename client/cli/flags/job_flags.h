@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/job.h"
+#include "core/frame/job_options.h"
 
 namespace spexd::cli {
 
@@ -21,6 +22,10 @@ struct JobFlags {
   bool upload = false;
   std::optional<double> timeout;
 };
+
+// Sets an option from a text, as its flag does; one that is on or off is "true" or "false". InvalidArgument
+// names the option, the text and what it must be.
+absl::Status SetOption(const JobOption& option, const std::string& text, JobSpec* spec);
 
 // Adds --input and --psf for one frame.
 void AddInputFlags(CLI::App* command, JobFlags* flags);

@@ -74,21 +74,22 @@ absl::StatusOr<WavelengthRange> RangeOf(const std::string& text) {
 
 absl::Status CheckFiles(const JointFlags& flags, const AnalysisFlags& products) {
   const auto refuse = [](const std::string& text) { return absl::InvalidArgumentError(text); };
-  const bool names_files = !products.velocities.empty() || !flags.models.empty() || !products.lines.empty();
+  const bool names_files =
+      !products.files.velocities.empty() || !flags.models.empty() || !products.files.lines.empty();
   if (!flags.output_dir.empty()) {
     if (names_files) {
       return refuse(
           "--output-dir names all files: leave out --velocity-out, --model-out and --lines-out, or it");
     }
-    if (products.templates.empty() && !flags.lines) {
+    if (products.inputs.templates.empty() && !flags.lines) {
       return refuse("analyse: no product is asked for; see --velocity, --lines");
     }
     return absl::OkStatus();
   }
-  if (products.templates.empty() != (products.velocities.empty() && flags.models.empty())) {
+  if (products.inputs.templates.empty() != (products.files.velocities.empty() && flags.models.empty())) {
     return refuse("--velocity TEMPLATES and --velocity-out FILE go together; or give --output-dir");
   }
-  if (flags.lines && products.lines.empty()) {
+  if (flags.lines && products.files.lines.empty()) {
     return refuse("--lines: name the file with --lines-out, or a folder with --output-dir");
   }
   if (!names_files) {

@@ -122,9 +122,9 @@ UnitList ListUnits(const std::vector<std::string>& files, int threads) {
 void NameOutputs(const JointFlags& flags, const AnalysisFlags& products, std::vector<AnalysisUnit>* units) {
   for (AnalysisUnit& unit : *units) {
     if (flags.output_dir.empty()) {
-      unit.velocities = products.velocities;
+      unit.velocities = products.files.velocities;
       unit.models = flags.models;
-      unit.redshifts = products.lines;
+      unit.redshifts = products.files.lines;
       continue;
     }
     const std::string& first = unit.files[0];
@@ -134,7 +134,7 @@ void NameOutputs(const JointFlags& flags, const AnalysisFlags& products, std::ve
       const std::string name = absl::StrCat(prefix, "_", absl::StripSuffix(file, ".gz"));
       return (std::filesystem::path(flags.output_dir) / name).string();
     };
-    if (!products.templates.empty()) {
+    if (!products.inputs.templates.empty()) {
       unit.velocities = in_folder(flags.table_prefix);
       unit.models = in_folder(flags.model_prefix);
     }

@@ -19,6 +19,7 @@ struct AnalysisUnit {
   SpectraKind kind = SpectraKind::kTargets;
   std::vector<std::string> files;             // one of spectra, or frames: B, R, Z; or detached jobs
   std::string velocities, models, redshifts;  // to write; "": not asked for
+  bool sky_subtracted = false;                // its frames have no sky in them any more, and are flat-fielded
 
   std::vector<std::string> outputs() const;
 };

@@ -1,9 +1,7 @@
 #include "client/cli/joint/remote_work.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/joint/unit_report.h"
 #include "client/cli/terminal/progress.h"
@@ -13,33 +11,15 @@
 #include "core/fits/readers.h"
 
 namespace spexd::cli {
-namespace {
-
-bool NamesWarm(const std::string& name) { return absl::StartsWith(name, client::kPsfHashPrefix); }
-
-absl::StatusOr<CameraFiberflats> LoadFiberflats(const std::vector<std::string>& paths) {
-  if (paths.size() == 1 && NamesWarm(paths[0])) return CameraFiberflats();
-  for (const std::string& path : paths) {
-    if (!NamesWarm(path)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--fiberflat ", path, ": its camera is not known here; give it alone, or the files of all cameras"));
-  }
-  return CameraFiberflats::Load(paths);
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<RemoteWork>> RemoteWork::Prepare(const client::ServerAddress& server,
-                                                                const JobFlags& job, const JointFlags& flags,
-                                                                const AnalysisFlags& products,
-                                                                const std::vector<std::string>& fiberflats) {
-  std::unique_ptr<RemoteWork> work(new RemoteWork());
+absl::StatusOr<std::unique_ptr<UnitWork>> RemoteWork::Prepare(const client::ServerAddress& server,
+                                                              const JobFlags& job, const JointFlags& flags,
+                                                              const ProductInputs& inputs, bool quiet) {
+  std::unique_ptr<RemoteWork> work(new RemoteWork(quiet));
   work->flags_ = flags;
-  work->fiberflats_ = fiberflats;
-  SPEXD_ASSIGN_OR_RETURN(work->by_camera_, LoadFiberflats(fiberflats));
+  SPEXD_ASSIGN_OR_RETURN(work->fiberflats_, NamedFiberflats::Load(inputs.fiberflats));
   client::AnalysisJob& common = work->common_;
-  common.templates = products.templates;
-  common.sky_subtracted = products.sky_subtracted;
+  common.templates = inputs.templates;
+  common.sky_subtracted = inputs.sky_subtracted;
   SPEXD_ASSIGN_OR_RETURN(common.rows, SelectionOf(flags));
   common.stars_by_redrock = flags.select_by_redrock;
   common.per_target = flags.per_target;
@@ -57,41 +37,44 @@ absl::StatusOr<std::unique_ptr<RemoteWork>> RemoteWork::Prepare(const client::Se
 }
 
 absl::StatusOr<std::string> RemoteWork::FiberflatOf(const AnalysisUnit& unit, const std::string& file) const {
-  if (fiberflats_.empty()) return std::string();
+  const std::vector<std::string>& names = fiberflats_.names();
+  const CameraFiberflats& by_camera = fiberflats_.by_camera();
+  if (names.empty() || unit.sky_subtracted) return std::string();
   // Files of targets' spectra have none, which the server says.
-  if (unit.kind == SpectraKind::kTargets || by_camera_.any() == nullptr) return fiberflats_[0];
+  if (unit.kind == SpectraKind::kTargets || by_camera.any() == nullptr) return names[0];
   if (!NamesJob(file)) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(file));
     SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> cards, ReadFrameCards(source));
-    SPEXD_ASSIGN_OR_RETURN(const Fiberflat* const fiberflat, by_camera_.Of(cards));
+    SPEXD_ASSIGN_OR_RETURN(const Fiberflat* const fiberflat, by_camera.Of(cards));
     return fiberflat->name;
   }
-  if (fiberflats_.size() == 1 && unit.files.size() == 1) return fiberflats_[0];
-  const absl::StatusOr<const Fiberflat*> of_all = by_camera_.Of(std::vector<std::string>());
+  if (names.size() == 1 && unit.files.size() == 1) return names[0];
+  const absl::StatusOr<const Fiberflat*> of_all = by_camera.Of(std::vector<std::string>());
   if (of_all.ok()) return (*of_all)->name;
   return absl::InvalidArgumentError(
       "the camera of a detached job is not known here; give a single --fiberflat without CAMERA, or submit "
       "the jobs with --sky and their fiberflats");
 }
 
-absl::StatusOr<client::AnalysisJob> RemoteWork::JobOf(const AnalysisUnit& unit, bool quiet) const {
+absl::StatusOr<client::AnalysisJob> RemoteWork::JobOf(const AnalysisUnit& unit) const {
   client::AnalysisJob job = common_;
   for (const std::string& file : unit.files) {
     absl::StatusOr<std::string> fiberflat = FiberflatOf(unit, file);
     if (!fiberflat.ok()) return WithFile(fiberflat.status(), file);
     job.sources.push_back({.spectra = file, .fiberflat = *std::move(fiberflat)});
   }
+  if (unit.sky_subtracted) job.sky_subtracted = true;
   job.models = !unit.models.empty();
   job.lines = !unit.redshifts.empty();
-  SPEXD_ASSIGN_OR_RETURN(job.redrock, RedrockFileOf(unit, flags_, quiet));
+  SPEXD_ASSIGN_OR_RETURN(job.redrock, RedrockFileOf(unit, flags_, quiet_));
   return job;
 }
 
-UnitResult RemoteWork::Analyse(const AnalysisUnit& unit, bool quiet, const std::stop_token& stop) {
-  UnitReport report(unit, quiet);
+UnitResult RemoteWork::Analyse(const AnalysisUnit& unit, const std::stop_token& stop) {
+  UnitReport report(unit, quiet_);
   const auto run = [&]() -> absl::StatusOr<client::AnalysisOutcome> {
-    SPEXD_ASSIGN_OR_RETURN(const client::AnalysisJob job, JobOf(unit, quiet));
-    Progress progress(quiet ? ProgressStyle::kNone : ProgressStyle::kLines, unit.files[0]);
+    SPEXD_ASSIGN_OR_RETURN(const client::AnalysisJob job, JobOf(unit));
+    Progress progress(quiet_ ? ProgressStyle::kNone : ProgressStyle::kLines, unit.files[0]);
     return analyser_->Run(job, &progress, stop);
   };
   absl::StatusOr<client::AnalysisOutcome> outcome = run();

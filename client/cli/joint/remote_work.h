@@ -12,40 +12,38 @@
 #include "absl/status/statusor.h"
 #include "client/analysis/analysis_client.h"
 #include "client/analysis/analysis_job.h"
-#include "client/cli/flags/analysis_flags.h"
 #include "client/cli/flags/job_flags.h"
 #include "client/cli/flags/joint_flags.h"
 #include "client/cli/joint/analysis_units.h"
-#include "client/cli/joint/camera_fiberflats.h"
-#include "client/cli/joint/joint_work.h"
+#include "client/cli/joint/unit_work.h"
+#include "client/cli/products/camera_fiberflats.h"
+#include "client/cli/products/product_paths.h"
 #include "client/connection/server_address.h"
 #include "client/connection/server_directory.h"
 
 namespace spexd::cli {
 
 // What all units have in common.
-class RemoteWork {
+class RemoteWork : public UnitWork {
  public:
   // Reads the fiberflats, unless a server has the only one, and the list of targets that the flags name.
   // Errors of OpenDirectory, too.
-  static absl::StatusOr<std::unique_ptr<RemoteWork>> Prepare(const client::ServerAddress& server,
-                                                             const JobFlags& job, const JointFlags& flags,
-                                                             const AnalysisFlags& products,
-                                                             const std::vector<std::string>& fiberflats);
+  static absl::StatusOr<std::unique_ptr<UnitWork>> Prepare(const client::ServerAddress& server,
+                                                           const JobFlags& job, const JointFlags& flags,
+                                                           const ProductInputs& inputs, bool quiet);
 
-  // Does what AnalyseUnit does (joint_work.h). Retries are named on stderr unless it shall be quiet. A stop
-  // cancels it.
-  UnitResult Analyse(const AnalysisUnit& unit, bool quiet, const std::stop_token& stop);
+  // Retries are named on stderr unless the work is quiet.
+  UnitResult Analyse(const AnalysisUnit& unit, const std::stop_token& stop) override;
 
  private:
-  RemoteWork() = default;
-  absl::StatusOr<client::AnalysisJob> JobOf(const AnalysisUnit& unit, bool quiet) const;
+  explicit RemoteWork(bool quiet) : quiet_(quiet) {}
+  absl::StatusOr<client::AnalysisJob> JobOf(const AnalysisUnit& unit) const;
   absl::StatusOr<std::string> FiberflatOf(const AnalysisUnit& unit, const std::string& file) const;
 
+  const bool quiet_;
   client::AnalysisJob common_;  // what does not depend on the unit
   JointFlags flags_;
-  std::vector<std::string> fiberflats_;  // as given
-  CameraFiberflats by_camera_;           // those that are files here
+  NamedFiberflats fiberflats_;
   std::unique_ptr<client::ServerDirectory> directory_;
   std::optional<client::RemoteAnalyser> analyser_;
 };

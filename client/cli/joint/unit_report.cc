@@ -23,6 +23,10 @@ void UnitReport::Take(JointProduct product, const absl::StatusOr<JointFile>& fil
   if (!file.ok()) return Fail(file.status());
   result_.fits = std::max(result_.fits, file->targets);
   if (const absl::Status status = WriteFileAtomically(path, file->bytes); !status.ok()) return Fail(status);
+  if (product != JointProduct::kModels) {
+    const char* const good = product == JointProduct::kVelocities ? "good" : "accepted";
+    result_.numbers[NameOf(product)] = {{"targets", file->targets}, {good, file->good}};
+  }
   const std::string targets = absl::StrCat(NameOf(product), " of ", file->targets, " targets");
   switch (product) {
     case JointProduct::kVelocities:

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/joint/analysis_units.h"
-#include "client/cli/joint/joint_work.h"
+#include "client/cli/joint/unit_work.h"
 #include "core/products/joint/joint_product.h"
 
 namespace spexd::cli {

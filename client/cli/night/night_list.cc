@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
+#include "core/frame/job_options.h"
 
 namespace spexd::cli {
 namespace {
@@ -20,10 +21,27 @@ using Words = std::vector<std::string>;
 
 const std::map<std::string, std::string NightRow::*>& Columns() {
   static const auto* const columns = new std::map<std::string, std::string NightRow::*>{
-      {"image", &NightRow::image}, {"psf", &NightRow::psf},     {"output", &NightRow::output},
-      {"model", &NightRow::model}, {"expid", &NightRow::expid},
+      {"image", &NightRow::image},
+      {"psf", &NightRow::psf},
+      {"output", &NightRow::output},
+      {"model", &NightRow::model},
+      {"expid", &NightRow::expid},
+      {"fibermap", &NightRow::fibermap},
+      {"trace_reference", &NightRow::trace_reference},
   };
   return *columns;
+}
+
+bool IsRequired(absl::string_view column) {
+  return column == "image" || column == "psf" || column == "output";
+}
+
+// The option that a column has; null if there is none of its name.
+const JobOption* OptionOf(absl::string_view column) {
+  for (const JobOption& option : kJobOptions) {
+    if (column == option.name && !option.for_server_only && column != "model") return &option;
+  }
+  return nullptr;
 }
 
 absl::Status LineError(int line, absl::string_view message) {
@@ -32,10 +50,11 @@ absl::Status LineError(int line, absl::string_view message) {
 
 absl::Status CheckColumns(int line, const Words& names) {
   for (const std::string& name : names) {
-    if (!Columns().contains(name)) {
-      return LineError(line, absl::StrCat("no column is called ", ForMessage(name),
-                                          "; the first line names the columns: image psf output, and perhaps "
-                                          "model expid"));
+    if (!Columns().contains(name) && OptionOf(name) == nullptr) {
+      return LineError(line,
+                       absl::StrCat("no column is called ", ForMessage(name),
+                                    "; the first line names the columns: image psf output, and perhaps "
+                                    "model expid fibermap trace_reference or options, such as wavelength"));
     }
     if (std::count(names.begin(), names.end(), name) > 1) {
       return LineError(line, absl::StrCat("the column ", name, " stands there twice"));
@@ -57,9 +76,16 @@ absl::StatusOr<NightRow> ParseRow(int line, const Words& names, const Words& wor
   NightRow row;
   row.line = line;
   for (size_t k = 0; k < names.size(); ++k) {
-    const bool optional = names[k] == "model" || names[k] == "expid";
-    if (words[k] == "-" && !optional) return LineError(line, absl::StrCat(names[k], " is -, must be a file"));
-    if (words[k] != "-") row.*Columns().at(names[k]) = words[k];
+    if (words[k] == "-") {
+      if (IsRequired(names[k])) return LineError(line, absl::StrCat(names[k], " is -, must be a file"));
+      continue;
+    }
+    const auto column = Columns().find(names[k]);
+    if (column != Columns().end()) {
+      row.*column->second = words[k];
+    } else {
+      row.options.emplace_back(names[k], words[k]);
+    }
   }
   return row;
 }
@@ -108,25 +134,46 @@ absl::StatusOr<NightPart> ParseNightPart(const std::string& text) {
       absl::StrCat("--part: ", ForMessage(text), ", must be a part and their number, such as 2/8"));
 }
 
-std::vector<NightRow> PartOf(const std::vector<NightRow>& rows, const NightPart& part) {
+absl::StatusOr<std::vector<NightRow>> PartOf(const std::vector<NightRow>& rows, const NightPart& part,
+                                             bool whole_exposures) {
+  std::map<std::string, int> exposures;  // numbered as they come
   std::vector<NightRow> own;
-  for (size_t k = static_cast<size_t>(part.number) - 1; k < rows.size(); k += static_cast<size_t>(part.of)) {
-    own.push_back(rows[k]);
+  for (size_t k = 0; k < rows.size(); ++k) {
+    int number = static_cast<int>(k);
+    if (whole_exposures && part.of > 1) {
+      if (rows[k].expid.empty()) {
+        return LineError(
+            rows[k].line,
+            "has no expid, by which --part keeps the cameras of an exposure together; add the column, or "
+            "leave out --part");
+      }
+      number = exposures.emplace(rows[k].expid, static_cast<int>(exposures.size())).first->second;
+    }
+    if (number % part.of == part.number - 1) own.push_back(rows[k]);
   }
   return own;
 }
 
-absl::StatusOr<std::vector<FrameTask>> NightTasks(const JobFlags& flags, const std::vector<NightRow>& rows) {
+absl::StatusOr<std::vector<FrameTask>> NightTasks(const JobFlags& flags, const std::vector<NightRow>& rows,
+                                                  const BatchProducts& products) {
   std::vector<FrameTask> tasks;
-  JobFlags own = flags;
   for (const NightRow& row : rows) {
+    JobFlags own = flags;
     own.input = row.image;
     own.psf = row.psf;
+    if (!row.fibermap.empty()) own.fibermap = row.fibermap;
+    if (!row.trace_reference.empty()) own.trace_reference = row.trace_reference;
+    for (const auto& [name, text] : row.options) {
+      const absl::Status status = SetOption(*OptionOf(name), text, &own.spec);
+      if (!status.ok()) return LineError(row.line, status.message());
+    }
     FrameTask task;
     SPEXD_ASSIGN_OR_RETURN(task.job, MakeJob(own, !row.model.empty()));
     task.output.frame = row.output;
     task.output.model = row.model;
-    task.output.wants_scores = flags.spec.scores;
+    task.output.wants_scores = own.spec.scores;
+    task.products = NameProducts(products, row.output);
+    task.expid = row.expid;
     tasks.push_back(std::move(task));
   }
   return tasks;

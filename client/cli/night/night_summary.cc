@@ -14,16 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kJsonFormat = 1;
-using State = NightResult::State;
+constexpr int kJsonFormat = 2;
+using State = BatchResult::State;
 
-// A record may come of any process, so nothing is taken for granted of it.
-double Number(const json& record, const char* key) {
-  const auto value = record.find(key);
-  return value != record.end() && value->is_number() ? value->get<double>() : 0;
-}
-
-std::string ArmOf(const NightResult& result) {
+std::string ArmOf(const BatchResult& result) {
   const auto camera = result.record.find("camera");
   if (!result.record.is_object() || camera == result.record.end() || !camera->is_string()) return "?";
   const std::string name = camera->get<std::string>();
@@ -35,18 +29,18 @@ struct Line {
   double spectra = 0, bins = 0, masked = 0, nodata = 0;
   std::vector<double> seconds, chi2;
 
-  void Add(const NightResult& result) {
+  void Add(const BatchResult& result) {
     ++frames;
     if (result.state == State::kWritten) ++written;
     if (result.state == State::kSkipped) ++skipped;
     if (result.state == State::kFailed) ++failed;
     if (result.state != State::kWritten && result.state != State::kSkipped) return;
-    spectra += Number(result.record, "spectra");
-    bins += Number(result.record, "bins");
-    masked += Number(result.record, "masked_bins");
-    nodata += Number(result.record, "nodata_bins");
-    seconds.push_back(Number(result.record, "seconds"));
-    chi2.push_back(Number(result.record, "chi2pix"));
+    spectra += NumberIn(result.record, "spectra");
+    bins += NumberIn(result.record, "bins");
+    masked += NumberIn(result.record, "masked_bins");
+    nodata += NumberIn(result.record, "nodata_bins");
+    seconds.push_back(NumberIn(result.record, "seconds"));
+    chi2.push_back(NumberIn(result.record, "chi2pix"));
     const auto bad = result.record.find("bad_fit");
     bad_fits += bad != result.record.end() && bad->is_boolean() && bad->get<bool>() ? 1 : 0;
   }
@@ -79,53 +73,37 @@ const char* NameOf(State state) {
 
 }  // namespace
 
-std::string FormatNight(const std::vector<NightResult>& results) {
+std::string FormatNight(const std::vector<BatchResult>& results) {
   std::map<std::string, Line> arms;
   Line all;
-  for (const NightResult& result : results) {
+  for (const BatchResult& result : results) {
+    if (result.image.empty()) continue;
     arms[ArmOf(result)].Add(result);
     all.Add(result);
   }
-  std::string text =
-      absl::StrFormat("%-7s %7s %8s %8s %7s %8s %9s %8s %8s %8s %8s\n", "camera", "frames", "written", "skipped",
-                      "failed", "spectra", "s/frame", "chi2pix", "bad fits", "masked %", "nodata %");
+  std::string text = absl::StrFormat("%-7s %7s %8s %8s %7s %8s %9s %8s %8s %8s %8s\n", "camera", "frames",
+                                     "written", "skipped", "failed", "spectra", "s/frame", "chi2pix",
+                                     "bad fits", "masked %", "nodata %");
   for (const auto& [name, line] : arms) absl::StrAppend(&text, Format(name, line));
   return absl::StrCat(text, Format("all", std::move(all)));
 }
 
-json NightJson(const std::vector<NightRow>& rows, const std::vector<NightResult>& results, double seconds) {
-  json frames = json::array();
-  for (size_t k = 0; k < results.size(); ++k) {
-    json frame = results[k].record.is_object() ? results[k].record : json::object();
-    frame["image"] = rows[k].image;
-    frame["output"] = rows[k].output;
-    frame["expid"] = rows[k].expid;
-    frame["state"] = NameOf(results[k].state);
-    if (!results[k].error.empty()) frame["error"] = results[k].error;
-    frames.push_back(std::move(frame));
+json NightJson(const std::vector<BatchResult>& results, double seconds) {
+  json frames = json::array(), exposures = json::array();
+  for (const BatchResult& result : results) {
+    json one = result.record.is_object() ? result.record : json::object();
+    one["state"] = NameOf(result.state);
+    one["output"] = result.output;
+    if (!result.error.empty()) one["error"] = result.error;
+    if (result.image.empty()) {
+      exposures.push_back(std::move(one));
+      continue;
+    }
+    one["image"] = result.image;
+    if (!result.expid.empty()) one["expid"] = result.expid;
+    frames.push_back(std::move(one));
   }
-  return {{"format", kJsonFormat}, {"seconds", seconds}, {"frames", std::move(frames)}};
-}
-
-std::vector<std::string> SkippedBeyond(const std::vector<NightRow>& rows,
-                                       const std::vector<NightResult>& results,
-                                       std::optional<double> max_chi2pix) {
-  std::vector<std::string> lines;
-  for (size_t k = 0; k < results.size(); ++k) {
-    if (results[k].state != State::kSkipped) continue;
-    const auto beyond = BeyondMaxChi2pix(Number(results[k].record, "largest_chi2pix"), max_chi2pix);
-    if (beyond.has_value()) lines.push_back(absl::StrCat(rows[k].image, ": ", *beyond));
-  }
-  return lines;
-}
-
-bool HasFailedBundles(const std::vector<NightResult>& results) {
-  for (const NightResult& result : results) {
-    if (!result.record.is_object()) continue;
-    const auto failed = result.record.find("failed_bundles");
-    if (failed != result.record.end() && !failed->empty()) return true;
-  }
-  return false;
+  return {{"format", kJsonFormat}, {"seconds", seconds}, {"frames", frames}, {"exposures", exposures}};
 }
 
 }  // namespace spexd::cli

@@ -15,7 +15,7 @@ from plot_common import ARMS, GRID, SOFT
 
 plt = plot_common.load_pyplot()
 
-FORMAT = 1
+FORMAT = 2
 FAILED = "#7b2d8e"
 PANELS = (  # label, value of a frame, whether the axis may be logarithmic
     ("seconds a frame", lambda frame: frame["seconds"], False),

@@ -98,8 +98,10 @@ bool HasSky(const Frame& frame, const std::string& name) {
   return !absl::StartsWith(file, "sframe-") && !absl::StartsWith(file, "cframe-");
 }
 
+std::string ExposureNumber(const std::vector<std::string>& cards) { return NumberText(cards, "EXPID"); }
+
 std::string ExposureKey(const std::vector<std::string>& cards) {
-  const std::string exposure = NumberText(cards, "EXPID"), camera = CameraOf(cards);
+  const std::string exposure = ExposureNumber(cards), camera = CameraOf(cards);
   if (exposure.empty() || camera.empty()) return "";
   const std::string night = NumberText(cards, "NIGHT");
   return absl::StrCat("exposure ", exposure, night.empty() ? "" : " of night ", night, ", spectrograph ",

@@ -19,6 +19,8 @@ bool HasSky(const Frame& frame, const std::string& name);
 // Frames with the same text are of one exposure and spectrograph: NIGHT, EXPID and the number of CAMERA. ""
 // where a header lacks EXPID or CAMERA: the frame is an exposure of its own. `cards`: of HDU FLUX.
 std::string ExposureKey(const std::vector<std::string>& cards);
+// The number of the exposure alone, EXPID; "" where the header lacks it.
+std::string ExposureNumber(const std::vector<std::string>& cards);
 
 struct NamedFrame {
   std::string name;  // of its file, for errors

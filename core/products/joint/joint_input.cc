@@ -150,7 +150,7 @@ absl::Status Named(const absl::Status& status, const std::string& name) {
 
 absl::StatusOr<Frame> WithoutSky(Frame frame, const Fiberflat* fiberflat, const Workers& workers) {
   AnalysisRequest request;
-  if (fiberflat != nullptr) request.fiberflat = *fiberflat;
+  request.fiberflat = fiberflat;
   request.threads = workers.threads;
   request.stop = workers.stop;
   SPEXD_ASSIGN_OR_RETURN(const FrameProducts products, Analyse(frame, request));

@@ -62,6 +62,8 @@ absl::StatusOr<Fiberflat> LoadFiberflat(const std::string& path, const std::stop
 struct Request {
   AnalysisRequest request;
   std::shared_ptr<Sky> sky;
+  std::shared_ptr<Fiberflat> fiberflat;
+  std::shared_ptr<TemplateLibrary> templates;
   std::shared_ptr<Analyser> analyser;
   std::shared_ptr<DeviceSpectra> resident;
 
@@ -295,9 +297,15 @@ void BindRequest(nb::module_& module) {
       .def("set_sky", &Request::SetSky)
       .def("set_sky_subtracted", [](Request& request) { request.request.sky_subtracted = true; })
       .def("set_fiberflat",
-           [](Request& request, const Fiberflat& fiberflat) { request.request.fiberflat = fiberflat; })
+           [](Request& request, std::shared_ptr<Fiberflat> fiberflat) {
+             request.fiberflat = std::move(fiberflat);
+             request.request.fiberflat = request.fiberflat.get();
+           })
       .def("set_templates",
-           [](Request& request, const TemplateLibrary& library) { request.request.templates = library; })
+           [](Request& request, std::shared_ptr<TemplateLibrary> library) {
+             request.templates = std::move(library);
+             request.request.templates = request.templates.get();
+           })
       .def("set_most_velocity", &Set<&AnalysisRequest::velocity_options, &VelocityOptions::most>)
       .def("set_degree", &Set<&AnalysisRequest::velocity_options, &VelocityOptions::degree>)
       .def("set_rotation", &Set<&AnalysisRequest::velocity_options, &VelocityOptions::rotation>)

@@ -97,8 +97,10 @@ class ProductsTest : public ServiceTest {
     const FrameProducts& made = outcome.products->products;
     AnalysisRequest request;
     request.velocities = request.lines = true;
-    request.fiberflat = *ReadFiberflat(*Source::FromFile(folder_ / "flat.fits"));
-    request.templates = *ReadTemplates(*Source::FromFile(folder_ / "templates.fits"));
+    const Fiberflat fiberflat = *ReadFiberflat(*Source::FromFile(folder_ / "flat.fits"));
+    const TemplateLibrary templates = *ReadTemplates(*Source::FromFile(folder_ / "templates.fits"));
+    request.fiberflat = &fiberflat;
+    request.templates = &templates;
     const absl::StatusOr<FrameProducts> expected = Analyse(outcome.frame, request);
     ASSERT_TRUE(expected.ok()) << expected.status();
     EXPECT_EQ(made.targets, expected->targets);
@@ -228,7 +230,8 @@ TEST_F(ProductsTest, AFiberflatOfAnotherShapeOrNoneFailsThemAll) {
   Start();
   const Answer shape = Extract(FullHeader());
   for (const v1::Product product : {v1::PRODUCT_SKY, v1::PRODUCT_LINES, v1::PRODUCT_VELOCITY})
-    ExpectFailed(shape, product, StatusCode::INVALID_ARGUMENT, "fiberflat: has 50 wavelengths, must have the 51");
+    ExpectFailed(shape, product, StatusCode::INVALID_ARGUMENT,
+                 "fiberflat: has 50 wavelengths, must have the 51");
   ExpectSpectraUnharmed(shape);
   v1::JobHeader header = SkyHeader();
   header.mutable_products()->mutable_fiberflat()->set_path(folder_ / "psf.fits");
@@ -520,7 +523,8 @@ TEST_F(ProductsTest, AStopBetweenTwoLeavesTheFirstAndCancelsTheOthers) {
   std::stop_source stop;
   AnalysisRequest request;
   request.velocities = request.lines = true;
-  request.templates = *ReadTemplates(*Source::FromFile(folder_ / "templates.fits"));
+  const TemplateLibrary templates = *ReadTemplates(*Source::FromFile(folder_ / "templates.fits"));
+  request.templates = &templates;
   request.stop = stop.get_token();
   const absl::StatusOr<FrameProducts> made =
       Analyse(outcome->frame, request, [&](Product, const FrameProducts&, double) { stop.request_stop(); });

@@ -1,4 +1,4 @@
-#include "client/cli/night/record_file.h"
+#include "client/cli/batch/record_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // The record of what was extracted into a folder: one JSON object a line, shared by any number of processes.
-#ifndef SPEXD_CLIENT_CLI_NIGHT_RECORD_FILE_H_
-#define SPEXD_CLIENT_CLI_NIGHT_RECORD_FILE_H_
+#ifndef SPEXD_CLIENT_CLI_BATCH_RECORD_FILE_H_
+#define SPEXD_CLIENT_CLI_BATCH_RECORD_FILE_H_
 
 #include <cstdint>
 #include <map>
@@ -52,4 +52,4 @@ class RecordFile {
 
 }  // namespace spexd::cli
 
-#endif  // SPEXD_CLIENT_CLI_NIGHT_RECORD_FILE_H_
+#endif  // SPEXD_CLIENT_CLI_BATCH_RECORD_FILE_H_

@@ -1,0 +1,112 @@
+#include "client/cli/batch/exposures.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+
+namespace spexd::cli {
+namespace {
+
+using nlohmann::json;
+
+// A record may come of any process, so nothing is taken for granted of it.
+std::string TextIn(const json& record, const char* key) {
+  const auto value = record.is_object() ? record.find(key) : record.end();
+  return record.is_object() && value != record.end() && value->is_string() ? value->get<std::string>() : "";
+}
+
+// The number of the spectrograph in the name of a camera: that of b3 is 3.
+std::string SpectrographOf(const std::string& camera) { return camera.empty() ? "" : camera.substr(1); }
+
+}  // namespace
+
+Exposures::Exposures(const BatchProducts& products, std::set<std::string> cameras)
+    : velocities_(products.Has("exposure-velocities")),
+      redshifts_(products.Has("exposure-redshifts")),
+      less_sky_(products.Has("sframe")),
+      cameras_(std::move(cameras)) {}
+
+std::optional<Exposure> Exposures::Add(const FrameTask& task, const json& record) {
+  const std::string key = TextIn(record, "exposure"), camera = TextIn(record, "camera");
+  if ((!velocities_ && !redshifts_) || key.empty() || camera.empty()) return std::nullopt;
+  const bool less_sky = !task.products.sframe.empty();
+  const std::string checksum = TextIn(record.value("files", json::object()), less_sky ? "sframe" : "frame");
+  const MutexLock lock(&mutex_);
+  Group& group = groups_[key];
+  group.expid = TextIn(record, "expid");
+  // A frame whose sky could not be made has no part in its exposure.
+  group.arms[camera] = {checksum.empty() ? ""
+                        : less_sky       ? task.products.sframe
+                                         : task.output.frame,
+                        checksum};
+  if (!IsComplete(group.arms)) return std::nullopt;
+  std::optional<Exposure> exposure = MakeExposure(group);
+  groups_.erase(key);
+  return exposure;
+}
+
+bool Exposures::IsComplete(const Arms& arms) const {
+  bool expects = false;
+  const std::string spectrograph = SpectrographOf(arms.begin()->first);
+  for (const std::string& camera : cameras_) {
+    if (SpectrographOf(camera) != spectrograph) continue;
+    if (!arms.contains(camera)) return false;
+    expects = true;
+  }
+  return expects;
+}
+
+std::vector<Exposure> Exposures::Rest() {
+  const MutexLock lock(&mutex_);
+  std::vector<Exposure> rest;
+  for (const auto& [key, group] : groups_) {
+    if (std::optional<Exposure> exposure = MakeExposure(group)) rest.push_back(*std::move(exposure));
+  }
+  groups_.clear();
+  return rest;
+}
+
+std::optional<Exposure> Exposures::MakeExposure(const Group& group) const {
+  Exposure exposure;
+  exposure.unit.kind = SpectraKind::kFrame;
+  exposure.unit.sky_subtracted = less_sky_;
+  for (const auto& [camera, arm] : group.arms) {
+    if (arm.file.empty()) continue;
+    exposure.unit.files.push_back(arm.file);
+    exposure.frames[std::filesystem::path(arm.file).filename().string()] = arm.checksum;
+  }
+  if (exposure.unit.files.empty()) return std::nullopt;
+  const std::filesystem::path folder = std::filesystem::path(exposure.unit.files[0]).parent_path();
+  const std::string name =
+      absl::StrCat(SpectrographOf(group.arms.begin()->first), "-",
+                   std::string(8 - std::min<size_t>(8, group.expid.size()), '0'), group.expid);
+  if (velocities_) exposure.unit.velocities = (folder / absl::StrCat("rvtab-", name, ".fits")).string();
+  if (redshifts_) exposure.unit.redshifts = (folder / absl::StrCat("zlines-", name, ".fits")).string();
+  return exposure;
+}
+
+NamedFiles FilesOf(const Exposure& exposure) {
+  NamedFiles files;
+  if (!exposure.unit.velocities.empty()) files.emplace_back("velocities", exposure.unit.velocities);
+  if (!exposure.unit.redshifts.empty()) files.emplace_back("redshifts", exposure.unit.redshifts);
+  return files;
+}
+
+absl::StatusOr<json> DescribeExposure(const Exposure& exposure, const ProductInputs& inputs,
+                                      BatchRecord* record) {
+  json made_of = {{"frames", exposure.frames}};
+  if (!exposure.unit.velocities.empty()) {
+    SPEXD_ASSIGN_OR_RETURN(made_of["templates"], record->SharedSha256(inputs.templates));
+  }
+  if (exposure.unit.sky_subtracted) return made_of;
+  for (const std::string& path : inputs.fiberflats) {
+    SPEXD_ASSIGN_OR_RETURN(const std::string checksum, record->SharedSha256(path));
+    made_of["fiberflats"].push_back(checksum);
+  }
+  return made_of;
+}
+
+}  // namespace spexd::cli

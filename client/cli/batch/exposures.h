@@ -1,0 +1,68 @@
+// The exposures of a batch: frames of one exposure and spectrograph, whose products are made together.
+#ifndef SPEXD_CLIENT_CLI_BATCH_EXPOSURES_H_
+#define SPEXD_CLIENT_CLI_BATCH_EXPOSURES_H_
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client/cli/batch/batch_products.h"
+#include "client/cli/batch/batch_record.h"
+#include "client/cli/batch/frame_task.h"
+#include "client/cli/joint/analysis_units.h"
+#include "core/base/threads/mutex.h"
+
+namespace spexd::cli {
+
+struct Exposure {
+  AnalysisUnit unit;
+  nlohmann::json frames;  // the checksum of each frame, by its name
+};
+
+// Safe to use from many threads.
+class Exposures {
+ public:
+  // `cameras`: those that a batch without end has; none: exposures are complete when the batch ends.
+  Exposures(const BatchProducts& products, std::set<std::string> cameras);
+
+  // A frame is there, with its record: returns its exposure if all cameras of the spectrograph are there
+  // now. Frames without EXPID or CAMERA belong to no exposure.
+  std::optional<Exposure> Add(const FrameTask& task, const nlohmann::json& record)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The exposures that Add has not returned yet, with the frames that they have.
+  std::vector<Exposure> Rest() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Arm {
+    std::string file, checksum;
+  };
+  using Arms = std::map<std::string, Arm>;  // by camera
+
+  struct Group {
+    std::string expid;
+    Arms arms;
+  };
+
+  // nullopt: none of its frames has a part in it.
+  std::optional<Exposure> MakeExposure(const Group& group) const;
+  bool IsComplete(const Arms& arms) const;
+
+  const bool velocities_, redshifts_, less_sky_;
+  const std::set<std::string> cameras_;
+  Mutex mutex_;
+  std::map<std::string, Group> groups_ ABSL_GUARDED_BY(mutex_);  // by ExposureKey
+};
+
+NamedFiles FilesOf(const Exposure& exposure);
+
+// What the products of an exposure are made of.
+absl::StatusOr<nlohmann::json> DescribeExposure(const Exposure& exposure, const ProductInputs& inputs,
+                                                BatchRecord* record);
+
+}  // namespace spexd::cli
+
+#endif  // SPEXD_CLIENT_CLI_BATCH_EXPOSURES_H_
