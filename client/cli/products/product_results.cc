@@ -33,9 +33,9 @@ int64_t CountGood(const Results& results, const IsGood& is_good) {
   return std::count_if(results.begin(), results.end(), is_good);
 }
 
-class Writer {
+class ProductWriter {
  public:
-  Writer(const Frame& frame, const NamedProducts& made, int threads)
+  ProductWriter(const Frame& frame, const NamedProducts& made, int threads)
       : frame_(frame), made_(made), products_(made.products), threads_(threads) {}
 
   ProductResult Write(const std::string& name, const std::string& path) const {
@@ -99,7 +99,7 @@ class Writer {
 
 std::vector<ProductResult> WriteProducts(const Frame& frame, const ProductPaths& paths,
                                          const NamedProducts& made, int threads) {
-  const Writer writer(frame, made, threads);
+  const ProductWriter writer(frame, made, threads);
   std::vector<ProductResult> results;
   for (const auto& [name, path] : paths.Named()) results.push_back(writer.Write(name, path));
   return results;
