@@ -12,8 +12,8 @@
 namespace spexd::testing {
 namespace {
 
-constexpr const char* kCameras[] = {"b", "r"};
-constexpr const char* kExposures[] = {"00051060", "00051061"};
+constexpr const char* kArms[] = {"b", "r"};
+constexpr const char* kNumbers[] = {"00051060", "00051061"};
 const std::map<std::string, std::string> kWavelengths = {{"b", "4691,4819,0.8"}, {"r", "6587,6703,0.8"}};
 constexpr char kAllProducts[] = "sky,sframe,velocities,redshifts,exposure-velocities,exposure-redshifts";
 
@@ -26,7 +26,7 @@ class NightProducts : public ::testing::Test {
         Spex({"templates", "make", "--synthetic", "--range", "4600,6800", "-o", Input("templates.fits")})
             .code,
         0);
-    for (const char* camera : kCameras) {
+    for (const char* camera : kArms) {
       ASSERT_EQ(Spex({"simulate",
                       "--camera",
                       camera,
@@ -64,8 +64,8 @@ class NightProducts : public ::testing::Test {
   // Writes a list whose rows have `more` behind their other columns.
   void WriteList(const std::string& more_columns = "", const std::string& more = "") const {
     std::string text = "image psf output expid wavelength " + more_columns + "\n";
-    for (const std::string exposure : kExposures) {
-      for (const std::string camera : kCameras) {
+    for (const std::string exposure : kNumbers) {
+      for (const std::string camera : kArms) {
         const std::string frame = camera + "0-" + exposure;
         text += Image(frame) + " " + Psf(camera) + " " + Output("frame-" + frame) + " " + exposure + " " +
                 kWavelengths.at(camera) + " " + more + "\n";
@@ -95,8 +95,8 @@ class NightProducts : public ::testing::Test {
     std::vector<std::string> joint = {
         "analyse",      "--device",  "cpu", "-q", "--lines", "--velocity", Input("templates.fits"),
         "--output-dir", alone.path()};
-    for (const std::string camera : kCameras) {
-      for (const std::string exposure : kExposures) {
+    for (const std::string camera : kArms) {
+      for (const std::string exposure : kNumbers) {
         const std::string frame = camera + "0-" + exposure;
         ASSERT_EQ(Spex({"-i",
                         Image(frame),
@@ -131,7 +131,7 @@ class NightProducts : public ::testing::Test {
       }
     }
     ASSERT_EQ(Spex(joint).code, 0);
-    for (const std::string exposure : kExposures) {
+    for (const std::string exposure : kNumbers) {
       EXPECT_TRUE(ReadBytes(alone / ("rvtab_sframe-b0-" + exposure + ".fits")) ==
                   ReadBytes(Output("rvtab-0-" + exposure)));
       EXPECT_TRUE(ReadBytes(alone / ("zlines_sframe-b0-" + exposure + ".fits")) ==
