@@ -1,0 +1,143 @@
+#include "client/cli/doctor/server_checks.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/doctor/answer_checks.h"
+#include "client/cli/doctor/reach.h"
+#include "client/cli/doctor/tls_checks.h"
+#include "client/connection/grpc_connection.h"
+
+namespace spexd::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr char kPortNext[] =
+    "check the address and its port (spexd's --listen, 50051 by default), that spexd runs, and firewalls "
+    "between";
+
+// A server of the list, and the connection to it, if its credentials allow one.
+struct Server {
+  client::Endpoint endpoint;
+  std::shared_ptr<client::Connection> connection;
+};
+
+// The port, and TLS if it is used. False: no call can succeed.
+bool CheckWay(const client::Endpoint& endpoint, const ServerQuestions& questions, Checks* checks) {
+  const Place place = PlaceOf(endpoint.target);
+  if (place.kind == Place::Kind::kOther) return true;  // gRPC alone knows the way
+  const absl::StatusOr<Reached> reached = Reach(place, questions.limit);
+  if (!reached.ok()) {
+    checks->push_back(Bad("port", reached.status(), kPortNext));
+    return false;
+  }
+  checks->push_back(Good("port", absl::StrCat(reached->address, " takes connections")));
+  if (questions.server.tls_ca.empty()) return true;
+  const std::string& name = endpoint.tls_name.empty() ? place.host : endpoint.tls_name;
+  for (Check& check : CheckTls(reached->socket.get(), name, questions.server, questions.limit))
+    checks->push_back(std::move(check));
+  return checks->back().state != CheckState::kError;
+}
+
+// A server without an answer in plain text may speak TLS.
+bool SpeaksTls(const client::Endpoint& endpoint, milliseconds limit) {
+  const Place place = PlaceOf(endpoint.target);
+  if (place.kind == Place::Kind::kOther) return false;
+  const absl::StatusOr<Reached> reached = Reach(place, limit);
+  if (!reached.ok()) return false;
+  const auto findings = ProbeTls(reached->socket.get(), "", {}, limit);
+  return findings.ok() && !findings->names.empty();
+}
+
+Check NoAnswer(const client::Endpoint& endpoint, const ServerQuestions& questions,
+               const absl::Status& status) {
+  if (questions.server.tls_ca.empty() && SpeaksTls(endpoint, questions.limit)) {
+    return Bad("tls", absl::Status(status.code(), "the server uses TLS, and --tls-ca is not given"),
+               "give the file of the authorities that signed its certificate (--tls-ca or SPEXD_TLS_CA)");
+  }
+  return Bad("answer", status, "");
+}
+
+void CheckServer(const Server& server, const ServerQuestions& questions, Checks* checks) {
+  if (!CheckWay(server.endpoint, questions, checks) || server.connection == nullptr) return;
+  client::Connection& connection = *server.connection;
+  const auto deadline = [&questions] { return client::Clock::now() + questions.limit; };
+  const absl::Status serving = connection.CheckServing(deadline(), {});
+  const TimedCapabilities answer = AskCapabilities(&connection, deadline());
+  if (absl::IsUnavailable(answer.capabilities.status()) ||
+      absl::IsDeadlineExceeded(answer.capabilities.status())) {
+    checks->push_back(NoAnswer(server.endpoint, questions, answer.capabilities.status()));
+    return;
+  }
+  if (!CheckCaller(&connection, answer, deadline(), checks)) return;
+  checks->push_back(CheckHealth(serving, answer));
+  if (answer.capabilities.ok()) CheckAnswer(answer, checks);
+  CheckPaths(&connection, answer, questions.paths, questions.limit, checks);
+}
+
+// The connections to the servers of one part of a list, in the order of `endpoints`.
+std::vector<Server> ConnectTo(const std::string& part, const std::vector<client::Endpoint>& endpoints,
+                              const ServerQuestions& questions, Checks* checks) {
+  std::vector<Server> servers;
+  for (const client::Endpoint& endpoint : endpoints) servers.push_back({endpoint, nullptr});
+  client::ServerAddress address = questions.server;
+  address.address = part;
+  const auto known = [&endpoints](const std::string&, const std::string&) {
+    std::vector<std::string> targets;
+    for (const client::Endpoint& endpoint : endpoints) targets.push_back(endpoint.target);
+    return targets;
+  };
+  const auto directory = client::OpenDirectory(address, known);
+  const auto found = directory.ok() ? (*directory)->Find() : directory.status();
+  if (!found.ok()) {
+    checks->push_back(
+        Bad("credentials", found.status(),
+            "check --tls-ca, --tls-cert, --tls-key and --token-file, or their SPEXD_ variables"));
+    return servers;
+  }
+  for (const auto& connection : *found) {
+    for (Server& server : servers) {
+      if (server.endpoint.target == connection->address()) server.connection = connection;
+    }
+  }
+  return servers;
+}
+
+}  // namespace
+
+Checks CheckServers(const ServerQuestions& questions) {
+  Checks all;
+  const auto resolve = [&questions](const std::string& host, const std::string& port) {
+    return ResolveWithin(questions.limit, host, port);
+  };
+  for (const absl::string_view part : absl::StrSplit(questions.server.address, ',')) {
+    const std::string name(absl::StripAsciiWhitespace(part));
+    Checks checks;
+    const auto endpoints = client::FindServers(name, resolve);
+    if (!endpoints.ok()) {
+      all.push_back(Bad("address", endpoints.status(), ""));
+      all.back().server = name;
+      continue;
+    }
+    for (const Server& server : ConnectTo(name, *endpoints, questions, &checks)) {
+      CheckServer(server, questions, &checks);
+      for (Check& check : checks) {
+        check.server =
+            server.endpoint.target == name ? name : absl::StrCat(server.endpoint.target, " (", name, ")");
+        all.push_back(std::move(check));
+      }
+      checks.clear();
+    }
+  }
+  return all;
+}
+
+}  // namespace spexd::cli
