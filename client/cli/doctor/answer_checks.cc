@@ -18,17 +18,11 @@ namespace {
 
 using client::Clock;
 
-constexpr double kGiB = 1 << 30;
 constexpr double kMostClockSeconds = 5;
-// No object has this hash: an UnloadPsf of it changes nothing, and shows whether the caller may submit.
-const std::string& NoHash() {
-  static const std::string& hash = *new std::string(64, '0');
-  return hash;
-}
 
 double Gib(uint64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
-Check Unknown(const absl::Status& status) {
+Finding Unknown(const absl::Status& status) {
   return Bad(
       "caller", status,
       "the operator lists callers in --identities: check the token (--token-file), the client certificate "
@@ -40,7 +34,7 @@ std::string ReleaseOf(const std::string& version) {
   return std::vector<std::string>(absl::StrSplit(version, '+'))[0];
 }
 
-Check CheckVersion(const std::string& theirs) {
+Finding CheckVersion(const std::string& theirs) {
   const std::string ours = BuildVersion();
   if (theirs == ours) return Good("version", absl::StrCat(theirs, ", as this spex"));
   const std::string found = absl::StrCat(theirs, ", this spex is ", ours);
@@ -49,7 +43,7 @@ Check CheckVersion(const std::string& theirs) {
                   "install the same version on both sides: results and products may differ");
 }
 
-Check CheckEngine(const v1::EngineStatus& engine) {
+Finding CheckEngine(const v1::EngineStatus& engine) {
   const std::string name = absl::StrCat("engine ", engine.kind());
   if (!engine.runnable()) {
     if (engine.kind() == "cuda") return Good(name, absl::StrCat("not used: ", engine.detail()));
@@ -67,7 +61,7 @@ Check CheckEngine(const v1::EngineStatus& engine) {
                   "drain and restart the server at a convenient time (docs/runbook.md)");
 }
 
-Check CheckQueue(const v1::Capabilities& status) {
+Finding CheckQueue(const v1::Capabilities& status) {
   const std::string found = absl::StrFormat(
       "%d running of at most %d, %d queued of at most %d; a file of at most %.1f GiB, %.1f GiB for warm PSFs",
       status.jobs_running(), status.limits().max_running_jobs(), status.jobs_queued(),
@@ -77,7 +71,7 @@ Check CheckQueue(const v1::Capabilities& status) {
   return Doubtful("jobs", found, "the queue is full: spex waits and tries again; name further servers");
 }
 
-Check CheckRoots(const v1::Capabilities& status) {
+Finding CheckRoots(const v1::Capabilities& status) {
   if (status.allowed_roots().empty())
     return Good("roots", "none: the server opens no files of its own, give --upload");
   return Good("roots", absl::StrCat("files below ", absl::StrJoin(status.allowed_roots(), ", "),
@@ -88,7 +82,7 @@ double Seconds(Clock::time_point time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-Check CheckClock(const TimedCapabilities& answer) {
+Finding CheckClock(const TimedCapabilities& answer) {
   const double theirs = answer.capabilities->server_time();
   if (theirs == 0) return Good("clock", "not told: the server is too old for that");
   // By how much at least: the answer may have been written at any time between the two.
@@ -111,8 +105,8 @@ bool WasOpened(const absl::Status& status) {
          absl::StrContains(status.message(), ", the limit is ");
 }
 
-Check CheckPath(client::Connection* connection, const std::string& path,
-                client::Connection::Deadline deadline) {
+Finding CheckPath(client::Connection* connection, const std::string& path,
+                  client::Connection::Deadline deadline) {
   // Loaded as a trace reference, which images and PSFs are not: nothing is kept of them.
   const absl::Status status =
       client::LoadPsf(connection, path, {.kind = v1::WARM_KIND_TRACE_REFERENCE}, deadline).status();
@@ -132,39 +126,40 @@ TimedCapabilities AskCapabilities(client::Connection* connection, client::Connec
 }
 
 bool CheckCaller(client::Connection* connection, const TimedCapabilities& answer,
-                 client::Connection::Deadline deadline, Checks* checks) {
+                 client::Connection::Deadline deadline, FindingList* findings) {
   const absl::Status read = answer.capabilities.status();
   if (absl::IsUnauthenticated(read)) {
-    checks->push_back(Unknown(read));
+    findings->push_back(Unknown(read));
     return false;
   }
   if (absl::IsUnimplemented(read)) {
-    checks->push_back(Bad("answer", read, "what listens there is no spexd, or one of another protocol"));
+    findings->push_back(Bad("answer", read, "what listens there is no spexd, or one of another protocol"));
     return false;
   }
   if (!read.ok() && !absl::IsPermissionDenied(read)) {
-    checks->push_back(Bad("answer", read, ""));
+    findings->push_back(Bad("answer", read, ""));
     return false;
   }
-  const absl::Status submit = connection->UnloadPsf(NoHash(), v1::WARM_KIND_PSF, deadline);
+  // Nothing has this hash: UnloadPsf changes nothing, and shows whether the caller may submit.
+  const absl::Status submit = connection->UnloadPsf(std::string(64, '0'), v1::WARM_KIND_PSF, deadline);
   const bool may_submit = !absl::IsPermissionDenied(submit);
   if (read.ok() && may_submit) {
-    checks->push_back(Good("caller", "accepted; may submit jobs and read the status"));
+    findings->push_back(Good("caller", "accepted; may submit jobs and read the status"));
   } else if (read.ok()) {
-    checks->push_back(Doubtful("caller", absl::StrCat("may read the status alone: ", submit.message()),
-                               "to run jobs, have the role submit added in the server's --identities"));
+    findings->push_back(Doubtful("caller", absl::StrCat("may read the status alone: ", submit.message()),
+                                 "to run jobs, have the role submit added in the server's --identities"));
   } else if (may_submit) {
-    checks->push_back(
+    findings->push_back(
         Doubtful("caller", absl::StrCat("may submit jobs: ", read.message()),
                  "to see engine, limits and queue here, have the role read added in the server's "
                  "--identities"));
   } else {
-    checks->push_back(Bad("caller", read, "have roles added in the server's --identities"));
+    findings->push_back(Bad("caller", read, "have roles added in the server's --identities"));
   }
   return true;
 }
 
-Check CheckHealth(const absl::Status& serving, const TimedCapabilities& answer) {
+Finding CheckHealth(const absl::Status& serving, const TimedCapabilities& answer) {
   if (answer.capabilities.ok() && answer.capabilities->draining()) {
     return Bad("health",
                absl::UnavailableError("the server drains: it finishes its jobs and takes no others"),
@@ -180,19 +175,21 @@ Check CheckHealth(const absl::Status& serving, const TimedCapabilities& answer) 
   return Good("health", absl::StrFormat("serving, up %.0f s", answer.capabilities->uptime_seconds()));
 }
 
-void CheckAnswer(const TimedCapabilities& answer, Checks* checks) {
+void CheckAnswer(const TimedCapabilities& answer, FindingList* findings) {
   const v1::Capabilities& status = *answer.capabilities;
-  checks->push_back(CheckVersion(status.version()));
-  for (const v1::EngineStatus& engine : status.engines()) checks->push_back(CheckEngine(engine));
-  checks->push_back(CheckQueue(status));
-  checks->push_back(CheckRoots(status));
-  checks->push_back(CheckClock(answer));
+  findings->push_back(CheckVersion(status.version()));
+  for (const v1::EngineStatus& engine : status.engines()) findings->push_back(CheckEngine(engine));
+  findings->push_back(CheckQueue(status));
+  findings->push_back(CheckRoots(status));
+  findings->push_back(CheckClock(answer));
 }
 
 void CheckPaths(client::Connection* connection, const TimedCapabilities& answer,
-                const std::vector<std::string>& paths, std::chrono::milliseconds limit, Checks* checks) {
+                const std::vector<std::string>& paths, std::chrono::milliseconds limit,
+                FindingList* findings) {
   if (answer.capabilities.ok() && answer.capabilities->draining()) return;
-  for (const std::string& path : paths) checks->push_back(CheckPath(connection, path, Clock::now() + limit));
+  for (const std::string& path : paths)
+    findings->push_back(CheckPath(connection, path, Clock::now() + limit));
 }
 
 }  // namespace spexd::cli

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/cli/doctor/check.h"
+#include "client/cli/doctor/finding.h"
 #include "client/connection/connection.h"
 
 namespace spexd::cli {
@@ -21,17 +21,18 @@ TimedCapabilities AskCapabilities(client::Connection* connection, client::Connec
 
 // Whether the server knows the caller, and the roles that it gives him. False: it does not know him.
 bool CheckCaller(client::Connection* connection, const TimedCapabilities& answer,
-                 client::Connection::Deadline deadline, Checks* checks);
+                 client::Connection::Deadline deadline, FindingList* findings);
 
 // `serving`: of Connection::CheckServing.
-Check CheckHealth(const absl::Status& serving, const TimedCapabilities& answer);
+Finding CheckHealth(const absl::Status& serving, const TimedCapabilities& answer);
 
 // Version, engines, limits, allowed roots and clock. REQUIRES: the answer has capabilities.
-void CheckAnswer(const TimedCapabilities& answer, Checks* checks);
+void CheckAnswer(const TimedCapabilities& answer, FindingList* findings);
 
 // Whether the server can read the files. `limit`: of the time of each.
 void CheckPaths(client::Connection* connection, const TimedCapabilities& answer,
-                const std::vector<std::string>& paths, std::chrono::milliseconds limit, Checks* checks);
+                const std::vector<std::string>& paths, std::chrono::milliseconds limit,
+                FindingList* findings);
 
 }  // namespace spexd::cli
 

@@ -13,8 +13,6 @@
 namespace spexd::cli {
 namespace {
 
-constexpr double kGiB = 1 << 30;
-
 std::string DeviceText(const DriverDevice& device) {
   std::string text =
       absl::StrFormat("%s, %.1f GiB, compute capability %d.%d", device.name,
@@ -30,7 +28,7 @@ std::string DriverText(const DriverFacts& driver) {
 }
 
 // Loads the engine of all devices; memory of theirs is taken only when jobs need it.
-Check CheckEngine() {
+Finding CheckEngine() {
   CudaEngineOptions options;
   options.on_demand = true;
   const auto engine = LoadCudaEngine(options);
@@ -47,7 +45,7 @@ Check CheckEngine() {
 
 }  // namespace
 
-Checks CheckCuda() {
+FindingList CheckCuda() {
   const absl::StatusOr<DriverFacts> driver = AskDriver();
   if (!driver.ok()) {
     const std::string found(driver.status().message());
@@ -55,18 +53,18 @@ Checks CheckCuda() {
     return {Doubtful("gpu", found,
                      "check with nvidia-smi; a container needs the devices (docker run --gpus all)")};
   }
-  Checks checks = {Good("driver", DriverText(*driver))};
+  FindingList findings = {Good("driver", DriverText(*driver))};
   if (driver->devices.empty()) {
-    checks.push_back(
+    findings.push_back(
         Doubtful("gpu", "the driver shows no device",
                  "check with nvidia-smi, and CUDA_VISIBLE_DEVICES; until then the CPU extracts"));
-    return checks;
+    return findings;
   }
   for (size_t k = 0; k < driver->devices.size(); ++k) {
-    checks.push_back(Good(absl::StrCat("gpu ", k), DeviceText(driver->devices[k])));
+    findings.push_back(Good(absl::StrCat("gpu ", k), DeviceText(driver->devices[k])));
   }
-  checks.push_back(CheckEngine());
-  return checks;
+  findings.push_back(CheckEngine());
+  return findings;
 }
 
 }  // namespace spexd::cli

@@ -2,12 +2,12 @@
 #ifndef SPEXD_CLIENT_CLI_DOCTOR_CUDA_CHECKS_H_
 #define SPEXD_CLIENT_CLI_DOCTOR_CUDA_CHECKS_H_
 
-#include "client/cli/doctor/check.h"
+#include "client/cli/doctor/finding.h"
 
 namespace spexd::cli {
 
 // The driver with its devices, a line each, and the CUDA engine, which is loaded and started on all of them.
-Checks CheckCuda();
+FindingList CheckCuda();
 
 }  // namespace spexd::cli
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "client/cli/commands/commands.h"
-#include "client/cli/doctor/check.h"
+#include "client/cli/doctor/finding.h"
 #include "client/cli/doctor/machine_checks.h"
 #include "client/cli/doctor/server_checks.h"
 #include "client/cli/flags/server_flags.h"
@@ -23,13 +23,13 @@ struct DoctorOptions {
 int Run(DoctorOptions options) {
   ServerQuestions& questions = options.questions;
   questions.limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * options.timeout));
-  Checks checks = questions.server.address.empty() ? CheckMachine() : Checks();
-  for (Check& check : CheckEnvironment()) checks.push_back(std::move(check));
+  FindingList findings = questions.server.address.empty() ? CheckMachine() : FindingList();
+  for (Finding& finding : CheckEnvironment()) findings.push_back(std::move(finding));
   if (!questions.server.address.empty()) {
-    for (Check& check : CheckServers(questions)) checks.push_back(std::move(check));
+    for (Finding& finding : CheckServers(questions)) findings.push_back(std::move(finding));
   }
-  std::fputs((options.json ? ChecksJson(checks) : ChecksText(checks)).c_str(), stdout);
-  return ExitCodeOf(checks);
+  std::fputs((options.json ? FindingsJson(findings) : FindingsText(findings)).c_str(), stdout);
+  return ExitCodeOf(findings);
 }
 
 }  // namespace
@@ -38,10 +38,10 @@ void AddDoctor(CLI::App* app, Action* action) {
   auto options = std::make_shared<DoctorOptions>();
   DoctorOptions& o = *options;
   CLI::App* command = app->add_subcommand(
-      "doctor", "Check this machine, or servers, for what spex needs, and say what to do about the rest");
+      "doctor", "Finding this machine, or servers, for what spex needs, and say what to do about the rest");
   AddServerFlags(
       command,
-      "Check these servers instead of this machine: host:port, unix:/path, dns:///name:port for all "
+      "Finding these servers instead of this machine: host:port, unix:/path, dns:///name:port for all "
       "addresses of a name, or several, separated by commas",
       "Server", &o.questions.server);
   command->add_option("--path", o.questions.paths,

@@ -31,10 +31,9 @@
 namespace spexd::cli {
 namespace {
 
-constexpr double kGiB = 1 << 30;
 constexpr double kLittleDisk = kGiB;  // a frame of 500 fibres with its model takes some 0.2 GiB
 
-Check CheckProcessors(const Engine& engine) {
+Finding CheckProcessors(const Engine& engine) {
   const int usable = AvailableCpus();
   std::string found = absl::StrFormat("%d of %d usable (%s)", usable, std::thread::hardware_concurrency(),
                                       engine.Info().device);
@@ -63,17 +62,22 @@ struct FrameMemory {
 absl::StatusOr<FrameMemory> MemoryOfAFrame(const Engine& engine) {
   SPEXD_ASSIGN_OR_RETURN(const Psf psf, SimulatePsf({}));
   SPEXD_ASSIGN_OR_RETURN(const WavelengthGrid grid, ParseWavelengthGrid("5760,7620,0.8"));
-  JobOutline job{.psf = &psf, .grid = grid, .fibres = {0, psf.fibres()}, .want_model = true, .float32 = true};
+  JobOutline job;
+  job.psf = &psf;
+  job.grid = grid;
+  job.fibres = {0, psf.fibres};
+  job.want_model = true;
+  job.float32 = true;
   const JobEstimate estimate = engine.Estimate(job);
   constexpr int kImageBytes = 16;          // flux, ivar, mask, model
   constexpr int kBinBytes = 4 * (4 + 11);  // flux, ivar, mask, chi2pix; resolution
-  const double data = static_cast<double>(kImageBytes) * psf.rows() * psf.columns() +
-                      static_cast<double>(kBinBytes) * psf.fibres() * grid.count();
+  const double data = static_cast<double>(kImageBytes) * psf.rows * psf.columns +
+                      static_cast<double>(kBinBytes) * psf.fibres * grid.count;
   return FrameMemory{data + static_cast<double>(estimate.min_bytes),
                      data + static_cast<double>(estimate.host_bytes)};
 }
 
-Check CheckMemory(const Engine& engine) {
+Finding CheckMemory(const Engine& engine) {
   const double memory = static_cast<double>(MachineMemory());
   const double available = AvailableMemory().value_or(memory);
   const absl::StatusOr<FrameMemory> frame = MemoryOfAFrame(engine);
@@ -88,7 +92,7 @@ Check CheckMemory(const Engine& engine) {
   return Doubtful("memory", found, "extract on another machine, or on a server (--server)");
 }
 
-Check CheckFolder() {
+Finding CheckFolder() {
   std::error_code error;
   const std::string folder = std::filesystem::current_path(error).string();
   if (const absl::Status status = CheckWritable("spex-doctor.fits"); !status.ok())
@@ -101,7 +105,7 @@ Check CheckFolder() {
   return Doubtful("folder", found, "make room, or give outputs (-o, --output-dir) on another disk");
 }
 
-Check CheckPython() {
+Finding CheckPython() {
   constexpr char kName[] = "plot";
   const absl::StatusOr<PythonOutput> python = ReadPythonScript("spex plot", "plot_check.py", {});
   if (!python.ok())
@@ -130,7 +134,7 @@ constexpr Variable kVariables[] = {
 };
 constexpr char kPrefix[] = "SPEXD_";
 
-std::optional<Check> CheckVariable(const std::string& name, const std::string& value) {
+std::optional<Finding> CheckVariable(const std::string& name, const std::string& value) {
   std::vector<std::string> names;
   for (const Variable& variable : kVariables) {
     if (name == variable.name)
@@ -147,27 +151,27 @@ std::optional<Check> CheckVariable(const std::string& name, const std::string& v
 
 }  // namespace
 
-Checks CheckMachine() {
+FindingList CheckMachine() {
   const std::unique_ptr<Engine> engine = MakeCpuEngine({});
-  Checks checks = {Good("program", "spex " + BuildVersion()), CheckProcessors(*engine), CheckMemory(*engine),
-                   CheckFolder()};
-  for (Check& check : CheckCuda()) checks.push_back(std::move(check));
-  checks.push_back(CheckPython());
-  return checks;
+  FindingList findings = {Good("program", "spex " + BuildVersion()), CheckProcessors(*engine),
+                          CheckMemory(*engine), CheckFolder()};
+  for (Finding& finding : CheckCuda()) findings.push_back(std::move(finding));
+  findings.push_back(CheckPython());
+  return findings;
 }
 
-Checks CheckEnvironment() {
+FindingList CheckEnvironment() {
   std::vector<std::string> settings;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) settings.emplace_back(*entry);
   std::sort(settings.begin(), settings.end());
-  Checks checks;
+  FindingList findings;
   for (const std::string& setting : settings) {
     const size_t sign = setting.find('=');
     if (sign == std::string::npos || sign + 1 == setting.size()) continue;
-    std::optional<Check> check = CheckVariable(setting.substr(0, sign), setting.substr(sign + 1));
-    if (check.has_value()) checks.push_back(*std::move(check));
+    std::optional<Finding> finding = CheckVariable(setting.substr(0, sign), setting.substr(sign + 1));
+    if (finding.has_value()) findings.push_back(*std::move(finding));
   }
-  return checks;
+  return findings;
 }
 
 }  // namespace spexd::cli

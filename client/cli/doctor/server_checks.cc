@@ -31,20 +31,20 @@ struct Server {
 };
 
 // The port, and TLS if it is used. False: no call can succeed.
-bool CheckWay(const client::Endpoint& endpoint, const ServerQuestions& questions, Checks* checks) {
+bool CheckWay(const client::Endpoint& endpoint, const ServerQuestions& questions, FindingList* findings) {
   const Place place = PlaceOf(endpoint.target);
   if (place.kind == Place::Kind::kOther) return true;  // gRPC alone knows the way
   const absl::StatusOr<Reached> reached = Reach(place, questions.limit);
   if (!reached.ok()) {
-    checks->push_back(Bad("port", reached.status(), kPortNext));
+    findings->push_back(Bad("port", reached.status(), kPortNext));
     return false;
   }
-  checks->push_back(Good("port", absl::StrCat(reached->address, " takes connections")));
+  findings->push_back(Good("port", absl::StrCat(reached->address, " takes connections")));
   if (questions.server.tls_ca.empty()) return true;
   const std::string& name = endpoint.tls_name.empty() ? place.host : endpoint.tls_name;
-  for (Check& check : CheckTls(reached->socket.get(), name, questions.server, questions.limit))
-    checks->push_back(std::move(check));
-  return checks->back().state != CheckState::kError;
+  for (Finding& finding : CheckTls(reached->socket.get(), name, questions.server, questions.limit))
+    findings->push_back(std::move(finding));
+  return findings->back().state != FindingState::kError;
 }
 
 // A server without an answer in plain text may speak TLS.
@@ -53,12 +53,12 @@ bool SpeaksTls(const client::Endpoint& endpoint, milliseconds limit) {
   if (place.kind == Place::Kind::kOther) return false;
   const absl::StatusOr<Reached> reached = Reach(place, limit);
   if (!reached.ok()) return false;
-  const auto findings = ProbeTls(reached->socket.get(), "", {}, limit);
-  return findings.ok() && !findings->names.empty();
+  const auto report = ProbeTls(reached->socket.get(), "", {}, limit);
+  return report.ok() && !report->names.empty();
 }
 
-Check NoAnswer(const client::Endpoint& endpoint, const ServerQuestions& questions,
-               const absl::Status& status) {
+Finding NoAnswer(const client::Endpoint& endpoint, const ServerQuestions& questions,
+                 const absl::Status& status) {
   if (questions.server.tls_ca.empty() && SpeaksTls(endpoint, questions.limit)) {
     return Bad("tls", absl::Status(status.code(), "the server uses TLS, and --tls-ca is not given"),
                "give the file of the authorities that signed its certificate (--tls-ca or SPEXD_TLS_CA)");
@@ -66,26 +66,26 @@ Check NoAnswer(const client::Endpoint& endpoint, const ServerQuestions& question
   return Bad("answer", status, "");
 }
 
-void CheckServer(const Server& server, const ServerQuestions& questions, Checks* checks) {
-  if (!CheckWay(server.endpoint, questions, checks) || server.connection == nullptr) return;
+void CheckServer(const Server& server, const ServerQuestions& questions, FindingList* findings) {
+  if (!CheckWay(server.endpoint, questions, findings) || server.connection == nullptr) return;
   client::Connection& connection = *server.connection;
   const auto deadline = [&questions] { return client::Clock::now() + questions.limit; };
   const absl::Status serving = connection.CheckServing(deadline(), {});
   const TimedCapabilities answer = AskCapabilities(&connection, deadline());
   if (absl::IsUnavailable(answer.capabilities.status()) ||
       absl::IsDeadlineExceeded(answer.capabilities.status())) {
-    checks->push_back(NoAnswer(server.endpoint, questions, answer.capabilities.status()));
+    findings->push_back(NoAnswer(server.endpoint, questions, answer.capabilities.status()));
     return;
   }
-  if (!CheckCaller(&connection, answer, deadline(), checks)) return;
-  checks->push_back(CheckHealth(serving, answer));
-  if (answer.capabilities.ok()) CheckAnswer(answer, checks);
-  CheckPaths(&connection, answer, questions.paths, questions.limit, checks);
+  if (!CheckCaller(&connection, answer, deadline(), findings)) return;
+  findings->push_back(CheckHealth(serving, answer));
+  if (answer.capabilities.ok()) CheckAnswer(answer, findings);
+  CheckPaths(&connection, answer, questions.paths, questions.limit, findings);
 }
 
 // The connections to the servers of one part of a list, in the order of `endpoints`.
 std::vector<Server> ConnectTo(const std::string& part, const std::vector<client::Endpoint>& endpoints,
-                              const ServerQuestions& questions, Checks* checks) {
+                              const ServerQuestions& questions, FindingList* findings) {
   std::vector<Server> servers;
   for (const client::Endpoint& endpoint : endpoints) servers.push_back({endpoint, nullptr});
   client::ServerAddress address = questions.server;
@@ -98,7 +98,7 @@ std::vector<Server> ConnectTo(const std::string& part, const std::vector<client:
   const auto directory = client::OpenDirectory(address, known);
   const auto found = directory.ok() ? (*directory)->Find() : directory.status();
   if (!found.ok()) {
-    checks->push_back(
+    findings->push_back(
         Bad("credentials", found.status(),
             "check --tls-ca, --tls-cert, --tls-key and --token-file, or their SPEXD_ variables"));
     return servers;
@@ -113,28 +113,28 @@ std::vector<Server> ConnectTo(const std::string& part, const std::vector<client:
 
 }  // namespace
 
-Checks CheckServers(const ServerQuestions& questions) {
-  Checks all;
+FindingList CheckServers(const ServerQuestions& questions) {
+  FindingList all;
   const auto resolve = [&questions](const std::string& host, const std::string& port) {
     return ResolveWithin(questions.limit, host, port);
   };
   for (const absl::string_view part : absl::StrSplit(questions.server.address, ',')) {
     const std::string name(absl::StripAsciiWhitespace(part));
-    Checks checks;
+    FindingList findings;
     const auto endpoints = client::FindServers(name, resolve);
     if (!endpoints.ok()) {
       all.push_back(Bad("address", endpoints.status(), ""));
       all.back().server = name;
       continue;
     }
-    for (const Server& server : ConnectTo(name, *endpoints, questions, &checks)) {
-      CheckServer(server, questions, &checks);
-      for (Check& check : checks) {
-        check.server =
+    for (const Server& server : ConnectTo(name, *endpoints, questions, &findings)) {
+      CheckServer(server, questions, &findings);
+      for (Finding& finding : findings) {
+        finding.server =
             server.endpoint.target == name ? name : absl::StrCat(server.endpoint.target, " (", name, ")");
-        all.push_back(std::move(check));
+        all.push_back(std::move(finding));
       }
-      checks.clear();
+      findings.clear();
     }
   }
   return all;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/doctor/check.h"
+#include "client/cli/doctor/finding.h"
 #include "client/connection/server_address.h"
 
 namespace spexd::cli {
@@ -19,7 +19,7 @@ struct ServerQuestions {
 
 // Of each server in turn: address, credentials, port, TLS, health, who the caller is and what he may do,
 // version, engine, jobs, files and clock. A step that fails ends the checks of its server.
-Checks CheckServers(const ServerQuestions& questions);
+FindingList CheckServers(const ServerQuestions& questions);
 
 }  // namespace spexd::cli
 

@@ -17,7 +17,7 @@ std::string Date(std::time_t time) {
 }
 
 // The line of a problem: what is wrong, and what to do.
-Check Problem(const TlsFindings& tls, const std::string& name, const client::ServerAddress& files) {
+Finding Problem(const TlsReport& tls, const std::string& name, const client::ServerAddress& files) {
   const auto bad = [](std::string found, std::string next) {
     return Bad("tls", absl::FailedPreconditionError(found), std::move(next));
   };
@@ -54,7 +54,7 @@ Check Problem(const TlsFindings& tls, const std::string& name, const client::Ser
   }
 }
 
-Check Expiry(const char* whose, const std::string& names, std::time_t expires, const char* next) {
+Finding Expiry(const char* whose, const std::string& names, std::time_t expires, const char* next) {
   const std::string found =
       absl::StrCat("the ", whose, " certificate ", names, " is valid until ", Date(expires));
   return expires - std::time(nullptr) < kSoon ? Doubtful("certificate", found, next)
@@ -62,7 +62,7 @@ Check Expiry(const char* whose, const std::string& names, std::time_t expires, c
 }
 
 // The client's own. An expired one is the reason for which the server will refuse it.
-Check OwnCertificate(const std::string& file) {
+Finding OwnCertificate(const std::string& file) {
   const absl::StatusOr<std::time_t> expires = ExpiryOf(file);
   if (!expires.ok()) return Bad("certificate", expires.status(), "check --tls-cert and SPEXD_TLS_CERT");
   if (*expires < std::time(nullptr)) {
@@ -76,28 +76,28 @@ Check OwnCertificate(const std::string& file) {
 
 }  // namespace
 
-Checks CheckTls(int socket, const std::string& name, const client::ServerAddress& files,
-                std::chrono::milliseconds limit) {
-  Checks checks;
+FindingList CheckTls(int socket, const std::string& name, const client::ServerAddress& files,
+                     std::chrono::milliseconds limit) {
+  FindingList findings;
   if (!files.tls_cert.empty()) {
-    checks.push_back(OwnCertificate(files.tls_cert));
-    if (checks.back().state == CheckState::kError) return checks;
+    findings.push_back(OwnCertificate(files.tls_cert));
+    if (findings.back().state == FindingState::kError) return findings;
   }
-  const absl::StatusOr<TlsFindings> tls = ProbeTls(socket, name, files, limit);
+  const absl::StatusOr<TlsReport> tls = ProbeTls(socket, name, files, limit);
   if (!tls.ok()) {
-    checks.push_back(Bad("tls", tls.status(), "check --tls-ca, --tls-cert and --tls-key"));
-    return checks;
+    findings.push_back(Bad("tls", tls.status(), "check --tls-ca, --tls-cert and --tls-key"));
+    return findings;
   }
   if (tls->problem != TlsProblem::kNone) {
-    checks.push_back(Problem(*tls, name, files));
-    return checks;
+    findings.push_back(Problem(*tls, name, files));
+    return findings;
   }
-  checks.push_back(Good(
+  findings.push_back(Good(
       "tls", absl::StrCat(tls->version,
                           tls->asks_for_certificate ? ", the server asked for a client certificate" : "")));
-  checks.push_back(Expiry("server's", absl::StrCat("(", tls->names, ")"), tls->expires,
-                          "the server's operator must renew it soon (--tls-certificate)"));
-  return checks;
+  findings.push_back(Expiry("server's", absl::StrCat("(", tls->names, ")"), tls->expires,
+                            "the server's operator must renew it soon (--tls-certificate)"));
+  return findings;
 }
 
 }  // namespace spexd::cli

@@ -5,15 +5,15 @@
 #include <chrono>
 #include <string>
 
-#include "client/cli/doctor/check.h"
+#include "client/cli/doctor/finding.h"
 #include "client/cli/doctor/tls_probe.h"
 #include "client/connection/server_address.h"
 
 namespace spexd::cli {
 
 // The certificates of both sides. An error, if there is one, comes last. See ProbeTls for the arguments.
-Checks CheckTls(int socket, const std::string& name, const client::ServerAddress& credentials,
-                std::chrono::milliseconds limit);
+FindingList CheckTls(int socket, const std::string& name, const client::ServerAddress& credentials,
+                     std::chrono::milliseconds limit);
 
 }  // namespace spexd::cli
 

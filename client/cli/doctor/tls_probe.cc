@@ -161,15 +161,15 @@ int NoteRequest(SSL* session, void* asked) {
 
 }  // namespace
 
-absl::StatusOr<TlsFindings> ProbeTls(int socket, const std::string& name, const client::ServerAddress& files,
-                                     milliseconds limit) {
+absl::StatusOr<TlsReport> ProbeTls(int socket, const std::string& name, const client::ServerAddress& files,
+                                   milliseconds limit) {
   const steady_clock::time_point end = steady_clock::now() + limit;
   ERR_clear_error();
   const Context context(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
   SPEXD_RETURN_IF_ERROR(UseFiles(context.get(), files));
-  TlsFindings findings;
+  TlsReport report;
   const bool shown = !files.tls_cert.empty();
-  SSL_CTX_set_cert_cb(context.get(), &NoteRequest, &findings.asks_for_certificate);
+  SSL_CTX_set_cert_cb(context.get(), &NoteRequest, &report.asks_for_certificate);
   SSL_CTX_set_alpn_protos(context.get(), kHttp2, sizeof(kHttp2));
   const Session session(SSL_new(context.get()), &SSL_free);
   SSL_set_fd(session.get(), socket);
@@ -179,25 +179,25 @@ absl::StatusOr<TlsFindings> ProbeTls(int socket, const std::string& name, const 
   if (!name.empty() && !IsAddress(name)) SSL_set_tlsext_host_name(session.get(), name.c_str());
   StepResult result = Wait(session.get(), socket, end, [&session] { return SSL_connect(session.get()); });
   const auto refused = [&] {
-    findings.problem = RefusalOf(result, findings.asks_for_certificate, shown);
-    findings.detail = Reason();
-    return findings;
+    report.problem = RefusalOf(result, report.asks_for_certificate, shown);
+    report.detail = Reason();
+    return report;
   };
   const Certificate certificate(SSL_get1_peer_certificate(session.get()), &X509_free);
   if (certificate != nullptr) {
-    findings.names = NamesOf(certificate.get());
-    findings.expires = TimeOf(X509_get0_notAfter(certificate.get()));
+    report.names = NamesOf(certificate.get());
+    report.expires = TimeOf(X509_get0_notAfter(certificate.get()));
     if (!files.tls_ca.empty()) {
       const long verified = SSL_get_verify_result(session.get());
-      findings.problem = ProblemOf(verified);
-      if (findings.problem != TlsProblem::kNone) findings.detail = X509_verify_cert_error_string(verified);
-      if (findings.problem == TlsProblem::kNone && !HasName(certificate.get(), name))
-        findings.problem = TlsProblem::kWrongName;
-      if (findings.problem != TlsProblem::kNone) return findings;
+      report.problem = ProblemOf(verified);
+      if (report.problem != TlsProblem::kNone) report.detail = X509_verify_cert_error_string(verified);
+      if (report.problem == TlsProblem::kNone && !HasName(certificate.get(), name))
+        report.problem = TlsProblem::kWrongName;
+      if (report.problem != TlsProblem::kNone) return report;
     }
   }
   if (result.value <= 0) return refused();
-  findings.version = SSL_get_version(session.get());
+  report.version = SSL_get_version(session.get());
   // In TLS 1.3 a server judges the client's certificate after the client's handshake has ended.
   result = Wait(session.get(), socket, end,
                 [&session] { return SSL_write(session.get(), kPreface, sizeof(kPreface) - 1); });
@@ -205,7 +205,7 @@ absl::StatusOr<TlsFindings> ProbeTls(int socket, const std::string& name, const 
   if (result.value > 0)
     result =
         Wait(session.get(), socket, end, [&session, &answer] { return SSL_read(session.get(), &answer, 1); });
-  return result.value > 0 ? findings : refused();
+  return result.value > 0 ? report : refused();
 }
 
 absl::StatusOr<std::time_t> ExpiryOf(const std::string& pem_file) {

@@ -25,7 +25,7 @@ enum class TlsProblem {
   kOther,
 };
 
-struct TlsFindings {
+struct TlsReport {
   TlsProblem problem = TlsProblem::kNone;
   std::string detail;                 // what TLS itself says, of kUntrusted, kOther
   std::string version;                // "TLSv1.3"; "" without a handshake
@@ -38,9 +38,8 @@ struct TlsFindings {
 // have;
 // "": any. `credentials`: files of authorities, certificate and key; without authorities the certificate is
 // not verified. InvalidArgument names a file that cannot be used.
-absl::StatusOr<TlsFindings> ProbeTls(int socket, const std::string& name,
-                                     const client::ServerAddress& credentials,
-                                     std::chrono::milliseconds limit);
+absl::StatusOr<TlsReport> ProbeTls(int socket, const std::string& name,
+                                   const client::ServerAddress& credentials, std::chrono::milliseconds limit);
 
 // When a certificate in a PEM file expires. InvalidArgument if it cannot be read.
 absl::StatusOr<std::time_t> ExpiryOf(const std::string& pem_file);
