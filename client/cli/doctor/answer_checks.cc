@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/flags/where_flags.h"
 #include "client/upload/psf_upload.h"
 #include "core/base/build_version.h"
 #include "core/base/version.h"
@@ -46,7 +47,8 @@ Finding CheckVersion(const std::string& theirs) {
 Finding CheckEngine(const v1::EngineStatus& engine) {
   const std::string name = absl::StrCat("engine ", engine.kind());
   if (!engine.runnable()) {
-    if (engine.kind() == "cuda") return Good(name, absl::StrCat("not used: ", engine.detail()));
+    if (engine.kind() == "cuda")
+      return Good(name, absl::StrCat("not used: ", WithoutPlaces(engine.detail())));
     return Bad(name, absl::UnavailableError(engine.detail()), "restart the server; its log has the reason");
   }
   std::string found = engine.detail();

@@ -9,6 +9,7 @@
 #include "client/cli/doctor/machine_checks.h"
 #include "client/cli/doctor/server_checks.h"
 #include "client/cli/flags/server_flags.h"
+#include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/real_range.h"
 
 namespace spexd::cli {
@@ -22,6 +23,8 @@ struct DoctorOptions {
 
 int Run(DoctorOptions options) {
   ServerQuestions& questions = options.questions;
+  if (questions.server.address.empty() && !questions.paths.empty())
+    return Fail(absl::InvalidArgumentError("--path asks a server: give --server, too"));
   questions.limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * options.timeout));
   FindingList findings = questions.server.address.empty() ? CheckMachine() : FindingList();
   for (Finding& finding : CheckEnvironment()) findings.push_back(std::move(finding));

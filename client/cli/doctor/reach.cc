@@ -19,7 +19,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "client/connection/server_address.h"
-#include "core/base/status_macros.h"
 
 namespace spexd::cli {
 namespace {
@@ -63,9 +62,8 @@ absl::StatusOr<Reached> ReachSocket(const Place& place, milliseconds limit) {
   return Reached{std::move(socket), place.path};
 }
 
-absl::StatusOr<Reached> ReachPort(const Place& place, milliseconds limit) {
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
-                         ResolveWithin(limit, place.host, place.port));
+absl::StatusOr<Reached> ReachPort(const Place& place, const std::vector<std::string>& addresses,
+                                  milliseconds limit) {
   absl::Status refusal = absl::UnavailableError(absl::StrCat(place.host, ": the name has no address"));
   for (const std::string& address : addresses) {
     const Place numeric = PlaceOf(address);
@@ -118,8 +116,15 @@ Place PlaceOf(const std::string& target) {
           .path = ""};
 }
 
-absl::StatusOr<Reached> Reach(const Place& place, milliseconds limit) {
-  return place.kind == Place::Kind::kUnixSocket ? ReachSocket(place, limit) : ReachPort(place, limit);
+absl::StatusOr<std::vector<std::string>> AddressesOf(const Place& place, milliseconds limit) {
+  if (place.kind == Place::Kind::kUnixSocket) return std::vector<std::string>{place.path};
+  return ResolveWithin(limit, place.host, place.port);
+}
+
+absl::StatusOr<Reached> Reach(const Place& place, const std::vector<std::string>& addresses,
+                              milliseconds limit) {
+  if (place.kind == Place::Kind::kUnixSocket) return ReachSocket(place, limit);
+  return ReachPort(place, addresses, limit);
 }
 
 }  // namespace spexd::cli

@@ -1,4 +1,4 @@
-// The first steps to a server, each within a time: its name, and its port or socket.
+// The first steps to a server, each within a time: the addresses of its name, and its port or socket.
 #ifndef SPEXD_CLIENT_CLI_DOCTOR_REACH_H_
 #define SPEXD_CLIENT_CLI_DOCTOR_REACH_H_
 
@@ -30,9 +30,13 @@ struct Reached {
   std::string address;    // "192.0.2.1:50051", or the path
 };
 
-// Connects to a TCP port, of the first address of the name that answers, or to a Unix socket. Unavailable
-// tells why not, in words for users. REQUIRES: a place that is not kOther.
-absl::StatusOr<Reached> Reach(const Place& place, std::chrono::milliseconds limit);
+// The addresses of a TCP place, as ResolveWithin; of a socket its path.
+absl::StatusOr<std::vector<std::string>> AddressesOf(const Place& place, std::chrono::milliseconds limit);
+
+// Connects to the first of the place's addresses that answers. Unavailable, or PermissionDenied for a socket,
+// tells why none does. REQUIRES: a place that is not kOther, and its addresses.
+absl::StatusOr<Reached> Reach(const Place& place, const std::vector<std::string>& addresses,
+                              std::chrono::milliseconds limit);
 
 }  // namespace spexd::cli
 

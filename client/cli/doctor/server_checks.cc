@@ -34,7 +34,14 @@ struct Server {
 bool CheckWay(const client::Endpoint& endpoint, const ServerQuestions& questions, FindingList* findings) {
   const Place place = PlaceOf(endpoint.target);
   if (place.kind == Place::Kind::kOther) return true;  // gRPC alone knows the way
-  const absl::StatusOr<Reached> reached = Reach(place, questions.limit);
+  const auto addresses = AddressesOf(place, questions.limit);
+  if (!addresses.ok()) {
+    findings->push_back(Bad("address", addresses.status(), ""));
+    return false;
+  }
+  if (place.kind == Place::Kind::kTcp && endpoint.tls_name.empty())
+    findings->push_back(Good("address", absl::StrJoin(*addresses, ", ")));
+  const absl::StatusOr<Reached> reached = Reach(place, *addresses, questions.limit);
   if (!reached.ok()) {
     findings->push_back(Bad("port", reached.status(), kPortNext));
     return false;
@@ -51,7 +58,9 @@ bool CheckWay(const client::Endpoint& endpoint, const ServerQuestions& questions
 bool SpeaksTls(const client::Endpoint& endpoint, milliseconds limit) {
   const Place place = PlaceOf(endpoint.target);
   if (place.kind == Place::Kind::kOther) return false;
-  const absl::StatusOr<Reached> reached = Reach(place, limit);
+  const auto addresses = AddressesOf(place, limit);
+  if (!addresses.ok()) return false;
+  const absl::StatusOr<Reached> reached = Reach(place, *addresses, limit);
   if (!reached.ok()) return false;
   const auto report = ProbeTls(reached->socket.get(), "", {}, limit);
   return report.ok() && !report->names.empty();

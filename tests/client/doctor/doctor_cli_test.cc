@@ -109,6 +109,10 @@ TEST(DoctorTest, TellsWhichVariablesHaveAnEffect) {
   EXPECT_EQ(Doctor({"--server", ""}, options).code, 0) << "the flag checks this machine nevertheless";
 }
 
+TEST(DoctorTest, AsksOnlyServersForPaths) {
+  EXPECT_THAT(Spex({"doctor", "--path", "image.fits"}), ExitsWith(2, HasSubstr("give --server, too")));
+}
+
 TEST(DoctorTest, TellsOfAServerThatIsWell) {
   const TestServer server({"--device", "cpu"});
   const Diagnosis diagnosis = DoctorOf(server.address());
@@ -134,7 +138,8 @@ TEST(DoctorTest, ChecksEachServerOfAListAndTheNamesOfEach) {
           absl::StrCat(check.at("server").get<std::string>(), " ", check.at("check").get<std::string>()));
   }
   EXPECT_THAT(failed,
-              ElementsAre("no-such-host.invalid:50051 port", "localhost address", "unix:/nowhere/s port"));
+              ElementsAre("no-such-host.invalid:50051 address", "localhost address", "unix:/nowhere/s port"));
+  EXPECT_THAT(diagnosis.Found("address"), HasSubstr("127.0.0.1" + port));
   EXPECT_EQ(DoctorOf("localhost").code, 2);
   EXPECT_THAT(DoctorOf("localhost").Found("address"), HasSubstr("give host:port"));
 }
