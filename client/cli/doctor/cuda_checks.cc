@@ -28,7 +28,7 @@ std::string DriverText(const DriverFacts& driver) {
 }
 
 // Loads the engine of all devices; memory of theirs is taken only when jobs need it.
-Finding CheckEngine() {
+Finding CheckCudaEngine() {
   CudaEngineOptions options;
   options.on_demand = true;
   const auto engine = LoadCudaEngine(options);
@@ -63,7 +63,7 @@ FindingList CheckCuda() {
   for (size_t k = 0; k < driver->devices.size(); ++k) {
     findings.push_back(Good(absl::StrCat("gpu ", k), DeviceText(driver->devices[k])));
   }
-  findings.push_back(CheckEngine());
+  findings.push_back(CheckCudaEngine());
   return findings;
 }
 

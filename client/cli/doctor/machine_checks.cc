@@ -146,7 +146,9 @@ std::optional<Finding> CheckVariable(const std::string& name, const std::string&
   if (!meant.empty())
     return Doubtful("environment", absl::StrCat(name, "=", value, ": spex does not read it"),
                     absl::StrCat("did you mean ", meant, "?"));
-  return Good("environment", absl::StrCat(name, " is set: at most spexd reads it, as a flag of that name"));
+  return Good(
+      "environment",
+      absl::StrCat(name, " is set: spex does not read it; spexd does, if it has a flag of that name"));
 }
 
 }  // namespace

@@ -24,10 +24,10 @@ constexpr char kPortNext[] =
     "check the address and its port (spexd's --listen, 50051 by default), that spexd runs, and firewalls "
     "between";
 
-// A server of the list, and the connection to it, if its credentials allow one.
+// A server of the list, and the connection to it or why the credentials allow none.
 struct Server {
   client::Endpoint endpoint;
-  std::shared_ptr<client::Connection> connection;
+  absl::StatusOr<std::shared_ptr<client::Connection>> connection;
 };
 
 // The port, and TLS if it is used. False: no call can succeed.
@@ -76,8 +76,14 @@ Finding NoAnswer(const client::Endpoint& endpoint, const ServerQuestions& questi
 }
 
 void CheckServer(const Server& server, const ServerQuestions& questions, FindingList* findings) {
-  if (!CheckWay(server.endpoint, questions, findings) || server.connection == nullptr) return;
-  client::Connection& connection = *server.connection;
+  if (!server.connection.ok()) {
+    findings->push_back(
+        Bad("credentials", server.connection.status(),
+            "check --tls-ca, --tls-cert, --tls-key and --token-file, or their SPEXD_ variables"));
+    return;
+  }
+  if (!CheckWay(server.endpoint, questions, findings)) return;
+  client::Connection& connection = **server.connection;
   const auto deadline = [&questions] { return client::Clock::now() + questions.limit; };
   const absl::Status serving = connection.CheckServing(deadline(), {});
   const TimedCapabilities answer = AskCapabilities(&connection, deadline());
@@ -92,11 +98,9 @@ void CheckServer(const Server& server, const ServerQuestions& questions, Finding
   CheckPaths(&connection, answer, questions.paths, questions.limit, findings);
 }
 
-// The connections to the servers of one part of a list, in the order of `endpoints`.
+// The servers of one part of a list.
 std::vector<Server> ConnectTo(const std::string& part, const std::vector<client::Endpoint>& endpoints,
-                              const ServerQuestions& questions, FindingList* findings) {
-  std::vector<Server> servers;
-  for (const client::Endpoint& endpoint : endpoints) servers.push_back({endpoint, nullptr});
+                              const ServerQuestions& questions) {
   client::ServerAddress address = questions.server;
   address.address = part;
   const auto known = [&endpoints](const std::string&, const std::string&) {
@@ -106,15 +110,15 @@ std::vector<Server> ConnectTo(const std::string& part, const std::vector<client:
   };
   const auto directory = client::OpenDirectory(address, known);
   const auto found = directory.ok() ? (*directory)->Find() : directory.status();
-  if (!found.ok()) {
-    findings->push_back(
-        Bad("credentials", found.status(),
-            "check --tls-ca, --tls-cert, --tls-key and --token-file, or their SPEXD_ variables"));
-    return servers;
-  }
-  for (const auto& connection : *found) {
-    for (Server& server : servers) {
-      if (server.endpoint.target == connection->address()) server.connection = connection;
+  std::vector<Server> servers;
+  for (const client::Endpoint& endpoint : endpoints) {
+    // A directory leaves out the addresses of a name to which a token must not go.
+    servers.push_back({endpoint, found.ok()
+                                     ? absl::InvalidArgumentError("the token would go there in plain text")
+                                     : found.status()});
+    if (!found.ok()) continue;
+    for (const auto& connection : *found) {
+      if (connection->address() == endpoint.target) servers.back().connection = connection;
     }
   }
   return servers;
@@ -129,21 +133,20 @@ FindingList CheckServers(const ServerQuestions& questions) {
   };
   for (const absl::string_view part : absl::StrSplit(questions.server.address, ',')) {
     const std::string name(absl::StripAsciiWhitespace(part));
-    FindingList findings;
     const auto endpoints = client::FindServers(name, resolve);
     if (!endpoints.ok()) {
       all.push_back(Bad("address", endpoints.status(), ""));
       all.back().server = name;
       continue;
     }
-    for (const Server& server : ConnectTo(name, *endpoints, questions, &findings)) {
+    for (const Server& server : ConnectTo(name, *endpoints, questions)) {
+      FindingList findings;
       CheckServer(server, questions, &findings);
       for (Finding& finding : findings) {
         finding.server =
             server.endpoint.target == name ? name : absl::StrCat(server.endpoint.target, " (", name, ")");
         all.push_back(std::move(finding));
       }
-      findings.clear();
     }
   }
   return all;

@@ -173,7 +173,7 @@ absl::StatusOr<TlsReport> ProbeTls(int socket, const std::string& name, const cl
   SSL_CTX_set_alpn_protos(context.get(), kHttp2, sizeof(kHttp2));
   const Session session(SSL_new(context.get()), &SSL_free);
   SSL_set_fd(session.get(), socket);
-  // Like gRPC, trusts authorities that others have signed.
+  // Authorities in the file that others have signed are trusted, too.
   X509_VERIFY_PARAM_set_flags(SSL_get0_param(session.get()), X509_V_FLAG_PARTIAL_CHAIN);
   // Servers of several names choose their certificate by it.
   if (!name.empty() && !IsAddress(name)) SSL_set_tlsext_host_name(session.get(), name.c_str());

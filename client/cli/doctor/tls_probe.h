@@ -1,5 +1,4 @@
-// A TLS handshake with a server that tells more than gRPC does: the certificate, and which side refused
-// which.
+// A TLS handshake that tells more than gRPC's: the server's certificate, and which side refused which.
 #ifndef SPEXD_CLIENT_CLI_DOCTOR_TLS_PROBE_H_
 #define SPEXD_CLIENT_CLI_DOCTOR_TLS_PROBE_H_
 
@@ -34,10 +33,9 @@ struct TlsReport {
   bool asks_for_certificate = false;  // of the client
 };
 
-// Handshakes on a connected socket that does not block, closes nothing. `name`: that the certificate must
-// have;
-// "": any. `credentials`: files of authorities, certificate and key; without authorities the certificate is
-// not verified. InvalidArgument names a file that cannot be used.
+// Handshakes on a connected socket that does not block, and leaves it open. `name`: that the certificate must
+// have; "": any. `credentials`: files of authorities, certificate and key; without authorities the
+// certificate is not verified. InvalidArgument names a file that cannot be used.
 absl::StatusOr<TlsReport> ProbeTls(int socket, const std::string& name,
                                    const client::ServerAddress& credentials, std::chrono::milliseconds limit);
 

@@ -253,6 +253,14 @@ TEST_F(DoctorBesideServers, TellsThatOneSideUsesTlsAndTheOtherDoesNot) {
   EXPECT_EQ(tls.Found("tls"), "the server does not use TLS");
 }
 
+TEST_F(DoctorBesideServers, SendsNoTokenInPlainTextToAnotherMachine) {
+  KnowTokens({{"worker", "submit"}});
+  const Diagnosis diagnosis = DoctorOf("192.0.2.1:50051", {"--token-file", folder_ / "worker-token"});
+  EXPECT_EQ(diagnosis.code, 2);
+  EXPECT_THAT(diagnosis.Found("credentials"), HasSubstr("192.0.2.1:50051 in plain text"));
+  EXPECT_EQ(diagnosis.State("port"), "absent");
+}
+
 TEST_F(DoctorBesideServers, TellsWhichClientCertificateIsMissingOrRefused) {
   certificates_.MakeAuthority("clients");
   certificates_.Make("worker", "clients", "/O=Lab/CN=worker");
