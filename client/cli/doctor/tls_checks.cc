@@ -18,7 +18,7 @@ std::string Date(std::time_t time) {
 
 // The line of a problem: what is wrong, and what to do.
 Finding Problem(const TlsReport& tls, const std::string& name, const client::ServerAddress& files) {
-  const auto bad = [](std::string found, std::string next) {
+  const auto bad = [](const std::string& found, std::string next) {
     return Bad("tls", absl::FailedPreconditionError(found), std::move(next));
   };
   switch (tls.problem) {
