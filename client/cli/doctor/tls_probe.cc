@@ -45,7 +45,7 @@ std::time_t TimeOf(const ASN1_TIME* time) {
   return time != nullptr && ASN1_TIME_to_tm(time, &parts) == 1 ? timegm(&parts) : 0;
 }
 
-std::string TextOf(const ASN1_STRING* text) {
+std::string AsnText(const ASN1_STRING* text) {
   return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
           static_cast<size_t>(ASN1_STRING_length(text))};
 }
@@ -57,9 +57,9 @@ std::string NamesOf(X509* certificate) {
       static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
   for (int k = 0; k < sk_GENERAL_NAME_num(general); ++k) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(general, k);
-    if (name->type == GEN_DNS) names.push_back(TextOf(name->d.dNSName));
+    if (name->type == GEN_DNS) names.push_back(AsnText(name->d.dNSName));
     if (name->type != GEN_IPADD) continue;
-    const std::string bytes = TextOf(name->d.iPAddress);
+    const std::string bytes = AsnText(name->d.iPAddress);
     std::array<char, 64> address{};
     const int family = bytes.size() == 4 ? AF_INET : AF_INET6;
     if (inet_ntop(family, bytes.data(), address.data(), address.size()) != nullptr)
