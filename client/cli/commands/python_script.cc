@@ -67,7 +67,7 @@ absl::StatusOr<int> RunPythonScript(const std::string& command, const std::strin
 }
 
 absl::StatusOr<int> DrawJson(const std::string& command, const std::string& script, const std::string& json,
-                             const std::string& picture) {
+                             const std::string& output) {
   const FileDescriptor file(memfd_create("spex-json", 0));
   if (file.get() < 0) return absl::InternalError(absl::StrCat("memfd_create: ", std::strerror(errno)));
   for (size_t done = 0; done < json.size();) {
@@ -76,7 +76,7 @@ absl::StatusOr<int> DrawJson(const std::string& command, const std::string& scri
     if (count < 0) return absl::InternalError(absl::StrCat("writing to memory: ", std::strerror(errno)));
     done += static_cast<size_t>(count);
   }
-  return RunPythonScript(command, script, {absl::StrCat("/proc/self/fd/", file.get()), picture});
+  return RunPythonScript(command, script, {absl::StrCat("/proc/self/fd/", file.get()), output});
 }
 
 }  // namespace spexd::cli
