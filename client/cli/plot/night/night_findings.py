@@ -33,17 +33,17 @@ SPREAD = 0.5  # of the distance between exposures, over which their cameras are 
 TICK_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 BAD_FIT_WARNING = "image and PSF do not fit"  # bad_fit says the same
 
-# Numbers of a frame: name, title, unit, digits after the point, whether the range may be logarithmic.
-Quantity = collections.namedtuple("Quantity", "name title unit digits may_be_log")
+# Numbers of a frame: name, title, unit, title of a column, digits after the point, whether the axis may be logarithmic.
+Quantity = collections.namedtuple("Quantity", "name title unit column digits may_be_log")
 QUANTITIES = (
-    Quantity("chi2pix", "Fit: median chi2pix", "", 2, True),
-    Quantity("snr", "S/N: median of targets", "per bin", 1, False),
-    Quantity("sky", "Sky level", "electrons/Å", 1, False),
-    Quantity("masked", "Masked bins", "%", 2, False),
-    Quantity("shift_x", "Trace shift dx", "pixels", 3, False),
-    Quantity("shift_y", "Trace shift dy", "pixels", 3, False),
-    Quantity("redshifts", "Redshifts accepted", "% of targets", 1, False),
-    Quantity("seconds", "Time of a frame, in the queue too", "seconds", 2, True),
+    Quantity("chi2pix", "Fit: median chi2pix", "", "chi2pix", 2, True),
+    Quantity("snr", "S/N: median of targets", "per bin", "S/N per bin", 1, False),
+    Quantity("sky", "Sky level", "electrons/Å", "sky (e/Å)", 1, False),
+    Quantity("masked", "Masked bins", "%", "masked (%)", 2, False),
+    Quantity("shift_x", "Trace shift dx", "pixels", "dx (pixels)", 3, False),
+    Quantity("shift_y", "Trace shift dy", "pixels", "dy (pixels)", 3, False),
+    Quantity("redshifts", "Redshifts accepted", "% of targets", "redshifts (%)", 1, False),
+    Quantity("seconds", "Time of a frame, in the queue too", "seconds", "time (s)", 2, True),
 )
 
 
@@ -131,13 +131,6 @@ class Frame:
             queue = record.get("queue_seconds")
             values["seconds"] = record["seconds"] + (queue if is_number(queue) else 0)
         return {name: value for name, value in values.items() if is_number(value)}
-
-    def rate(self, name):
-        """S/N or sky level as of an exposure of 1 s, so that exposures of other lengths can be compared."""
-        seconds = self.record.get("exposure_seconds")
-        if not is_number(seconds) or seconds <= 0:
-            seconds = 1
-        return self.values[name] / (seconds ** 0.5 if name == "snr" else seconds)
 
 
 class Finding:
@@ -417,8 +410,15 @@ class Conditions:
 
     def __init__(self, night):
         self.night = night
+        lengths = [frame.record.get("exposure_seconds") for frame in night.frames if frame.is_there]
+        self.has_lengths = all(is_number(length) and length > 0 for length in lengths)
         self.ratios = {name: self.ratios_of(name) for name in ("snr", "sky")}
         self.common = {name: self.common_of(ratios) for name, ratios in self.ratios.items()}
+
+    def rate(self, name, frame):
+        """S/N or sky level as of an exposure of 1 s, so that exposures of other lengths can be compared."""
+        length = frame.record["exposure_seconds"] if self.has_lengths else 1
+        return frame.values[name] / (length ** 0.5 if name == "snr" else length)
 
     def ratios_of(self, name):
         """Of frames whose fit is not bad: over the median of their camera."""
@@ -427,9 +427,9 @@ class Conditions:
             frames = [frame for frame in frames if name in frame.values and frame.record.get("bad_fit") is not True]
             if len(frames) < LEAST_FRAMES:
                 continue
-            usual = statistics.median(frame.rate(name) for frame in frames)
+            usual = statistics.median(self.rate(name, frame) for frame in frames)
             if usual > 0:
-                ratios.update((frame, frame.rate(name) / usual) for frame in frames)
+                ratios.update((frame, self.rate(name, frame) / usual) for frame in frames)
         return ratios
 
     def common_of(self, ratios):

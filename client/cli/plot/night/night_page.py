@@ -39,10 +39,6 @@ def shown(quantity, value):
     return "" if value is None else "%.*f" % (quantity.digits, value)
 
 
-def signed(value, digits):
-    return "" if value is None else "%+.*f" % (digits, value)
-
-
 # ---- The top: what needs attention, exposures by cameras.
 
 
@@ -232,7 +228,7 @@ def fraction(products, name, good):
 
 
 def table(name, columns, rows):
-    """Columns are (title, whether it has numbers). What the script sorts by is data-key, else the text."""
+    """Columns are (title, whether it has numbers)."""
     head = "".join('<th%s><button type=button>%s</button></th>' % (" class=n" if number else "", text(title))
                    for title, number in columns)
     body = []
@@ -246,10 +242,9 @@ def table(name, columns, rows):
 
 def frames_table(night):
     columns = [("exposure", False)] + ([("UT", False)] if night.has_times else []) + [("camera", False), ("state", False)]
-    columns += [(one.title.split(":")[0] + (" (%s)" % one.unit if one.unit else ""), True) for one in night.quantities]
+    columns += [(one.column, True) for one in night.quantities]
     has_velocities = any("velocities" in frame.products for frame in night.frames)
-    columns += ([("stars with velocity", True)] if has_velocities else []) + [("queue (s)", True), ("about", False),
-                                                                             ("image", False)]
+    columns += ([("velocities", True)] if has_velocities else []) + [("queue (s)", True), ("about", False), ("image", False)]
     rows = []
     for frame in night.frames:
         row = [frame.exposure] + ([time_text(frame.time) if frame.time else ""] if night.has_times else [])
@@ -266,8 +261,8 @@ def frames_table(night):
 def exposures_table(night):
     if not night.products:
         return ""
-    columns = [("file", False), ("state", False), ("arms", True), ("stars with velocity", True), ("redshifts accepted", True),
-               ("seconds", True), ("error", False)]
+    columns = [("file", False), ("state", False), ("arms", True), ("velocities", True), ("redshifts", True), ("time (s)", True),
+               ("error", False)]
     rows = []
     for one in night.products:
         products = night_findings.part_of(one, "products")
