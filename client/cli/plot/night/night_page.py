@@ -19,7 +19,8 @@ from night_findings import FAILED, time_text
 WIDTH, HEIGHT = 620, 196  # of a panel, in units of its drawing
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 28, 34
 BEYOND = 0.06  # of the range of values, above and below them
-SIZE = 3.2  # of a mark
+SIZES = ((300, 3.2), (1000, 2.4))  # of marks, up to so many frames
+SMALLEST = 1.8
 WIDE_RANGE = 10  # largest value / median, from which an axis that may be is logarithmic
 TICK_ROOM = 62  # units of the drawing that one label of the horizontal axis needs
 MARKS = {  # of arms, so that they differ by more than colours
@@ -133,10 +134,9 @@ class Up:
         return [(self.y(k * step), "%.*f" % (digits, k * step + 0.0)) for k in range(first, math.floor(self.high / step) + 1)]
 
 
-def mark(arm, x, y):
-    shape = MARKS.get(arm, MARKS[""])
-    t = 1.25 * SIZE
-    return shape.format(x=x, y=y, s=SIZE, d=2 * SIZE, t="%.2f" % t, dt="%.2f" % (2 * t))
+def mark(arm, x, y, size):
+    t = 1.25 * size
+    return MARKS.get(arm, MARKS[""]).format(x=x, y=y, s=size, d=2 * size, t="%.2f" % t, dt="%.2f" % (2 * t))
 
 
 def lines_of(night, quantity, across, up):
@@ -158,8 +158,9 @@ def panel(night, quantity, across):
     frames = [frame for frame in night.frames if quantity.name in frame.values]
     up = Up([frame.values[quantity.name] for frame in frames], quantity.may_be_log)
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    size = next((size for most, size in SIZES if len(night.frames) <= most), SMALLEST)
     parts = []
-    half = max(7, x_of(across, 0.5 * across.width) - x_of(across, 0) + 2 * SIZE)
+    half = max(7, x_of(across, 0.5 * across.width) - x_of(across, 0) + 2 * size)
     for finding in night.findings:
         if finding.of_exposure:
             x = x_of(across, night.at[finding.frames[0].exposure])
@@ -178,9 +179,9 @@ def panel(night, quantity, across):
     for frame in frames:
         x, y = x_of(across, across.place(frame)), up.y(frame.values[quantity.name])
         if frame in odd:
-            parts.append('<circle class=ring cx="%.1f" cy="%.1f" r="%.1f"/>' % (x, y, 2.1 * SIZE))
+            parts.append('<circle class=ring cx="%.1f" cy="%.1f" r="%.1f"/>' % (x, y, 2.1 * size))
         parts.append('<path class="%s" d="%s"><title>%s: %s %s</title></path>' % (
-            arm_class(frame.arm), mark(frame.arm, x, y), text(frame.name), shown(quantity, frame.values[quantity.name]),
+            arm_class(frame.arm), mark(frame.arm, x, y, size), text(frame.name), shown(quantity, frame.values[quantity.name]),
             text(quantity.unit)))
     for frame in night.frames:
         if frame.state == FAILED:
@@ -194,15 +195,17 @@ def panel(night, quantity, across):
 
 
 def sample(arm):
-    return '<svg class=sample viewBox="0 0 12 12"><path class="%s" d="%s"/></svg>' % (arm_class(arm), mark(arm, 6, 6))
+    return '<svg class=sample viewBox="0 0 12 12"><path class="%s" d="%s"/></svg>' % (arm_class(arm), mark(arm, 6, 6, SIZES[0][1]))
 
 
 def legend(night):
     arms = sorted({frame.arm for frame in night.frames if frame.is_there})
     parts = ["%s %s" % (sample(arm), text(arm)) for arm in arms]
-    parts.append('<svg class=sample viewBox="0 0 16 16"><circle class=ring cx=8 cy=8 r=6 /></svg> needs attention')
-    parts.append('<svg class=sample viewBox="0 0 12 12"><path class=failure d="M6 6m-3.5,-3.5l7,7m0,-7l-7,7"/></svg> '
-                 "failed frame")
+    if any(finding.quantity for finding in night.findings):
+        parts.append('<svg class=sample viewBox="0 0 16 16"><circle class=ring cx=8 cy=8 r=6 /></svg> needs attention')
+    if any(frame.state == FAILED for frame in night.frames):
+        parts.append('<svg class=sample viewBox="0 0 12 12"><path class=failure d="M6 6m-3.5,-3.5l7,7m0,-7l-7,7"/></svg> '
+                     "failed frame")
     if any(finding.of_exposure for finding in night.findings):
         parts.append('<svg class=sample viewBox="0 0 12 12"><rect class=apart width=12 height=12 /></svg> exposure apart from '
                      "the night's")

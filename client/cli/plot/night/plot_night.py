@@ -30,6 +30,7 @@ MAX_FINDINGS = 14
 MAX_ROWS = 60  # beyond as many exposures, cells have no numbers and are lower
 LETTERS = 138  # of a line of text
 MAX_TICKS = 7
+MANY_FRAMES = 600  # from which their marks are smaller
 MAX_NAMED = 40  # cameras whose names stand above the matrix
 
 
@@ -104,7 +105,7 @@ def draw_panel(axis, night, quantity, across):
         points = [across.place(frame) for frame in frames], [frame.values[name] for frame in frames]
         colour = ARMS.get(camera[:1], SOFT)
         axis.plot(*points, color=colour, lw=0.6, alpha=0.45)
-        axis.plot(*points, MARKERS.get(camera[:1], "D"), ms=3.4, color=colour, label=camera[:1])
+        axis.plot(*points, MARKERS.get(camera[:1], "D"), ms=3.4 if len(night.frames) <= MANY_FRAMES else 2, color=colour, label=camera[:1])
     odd = {frame for finding in night.findings if finding.quantity == name for frame in finding.frames
            if name in frame.values}
     if odd:
@@ -150,6 +151,7 @@ def draw(night):
             draw_panel(axis, night, quantity, across)
             axis.set_xlabel(across.title, fontsize=8)
         known = {label: handle for one in axes for handle, label in zip(*one.get_legend_handles_labels())}
+        known = dict(sorted(known.items(), key=lambda item: (len(item[0]) > 1, item[0])))
         marks = bottom.add_subplot(grid[0, :])
         marks.set_axis_off()
         marks.legend(known.values(), known.keys(), loc="center left", ncol=len(known), frameon=False, fontsize=8,
