@@ -6,6 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/fits/hdu/source.h"
+#include "core/fits/readers.h"
+#include "core/products/joint/exposure_spectra.h"
 
 namespace spexd::cli {
 namespace {
@@ -32,16 +35,16 @@ Exposures::Exposures(const BatchProducts& products, std::set<std::string> camera
 std::optional<Exposure> Exposures::Add(const FrameTask& task, const json& record) {
   const std::string key = TextIn(record, "exposure"), camera = TextIn(record, "camera");
   if ((!velocities_ && !redshifts_) || key.empty() || camera.empty()) return std::nullopt;
-  const bool less_sky = !task.products.sframe.empty();
-  const std::string checksum = TextIn(record.value("files", json::object()), less_sky ? "sframe" : "frame");
+  const char* const file = less_sky_ ? "sframe" : "frame";
+  const json of_file = record.value("products", json::object()).value(file, json::object());
   const MutexLock lock(&mutex_);
   Group& group = groups_[key];
   group.expid = TextIn(record, "expid");
   // A frame whose sky could not be made has no part in its exposure.
-  group.arms[camera] = {checksum.empty() ? ""
-                        : less_sky       ? task.products.sframe
-                                         : task.output.frame,
-                        checksum};
+  group.arms[camera] = {of_file.contains("error") ? ""
+                        : less_sky_               ? task.products.sframe
+                                                  : task.output.frame,
+                        TextIn(record.value("files", json::object()), file)};
   if (!IsComplete(group.arms)) return std::nullopt;
   std::optional<Exposure> exposure = MakeExposure(group);
   groups_.erase(key);
@@ -57,6 +60,15 @@ bool Exposures::IsComplete(const Arms& arms) const {
     expects = true;
   }
   return expects;
+}
+
+void Exposures::Await(const std::string& image) {
+  const absl::StatusOr<Source> source = Source::FromFile(image);
+  if (!source.ok()) return;
+  const absl::StatusOr<PreprocHeader> header = ReadPreprocHeader(*source);
+  if (!header.ok()) return;
+  const MutexLock lock(&mutex_);
+  groups_.erase(ExposureKey(header->image_cards));
 }
 
 std::vector<Exposure> Exposures::Rest() {

@@ -168,6 +168,7 @@ class Batch {
   std::atomic<size_t> next_of_rest_ = 0;
   Mutex mutex_;
   Totals totals_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> lost_ ABSL_GUARDED_BY(mutex_);  // images of frames that another run may extract
   std::vector<BatchResult> results_ ABSL_GUARDED_BY(mutex_);
   int refused_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;  // frames that no server took since one was written
 };
@@ -320,6 +321,7 @@ void Batch::Fail(BatchResult result, const absl::Status& status, int code) {
   {
     const MutexLock lock(&mutex_);
     totals_.failed.push_back(file);
+    if (!result.image.empty() && MayPass(status)) lost_.push_back(file);
   }
   Add(std::move(result), code);
 }
@@ -391,8 +393,12 @@ void Batch::Take(const Exposure& exposure) {
   if (options_.record != nullptr) options_.record->End(files);
   if (stop_.stop_requested()) return;
   if (!record.ok()) {
+    // What the frames do not have is as a product of a frame that cannot be made.
     const int code = ExitCodeOf(record.status());
-    return Fail(std::move(result), record.status(), code == kInterrupted ? kServer : code);
+    return Fail(std::move(result), record.status(),
+                code == kUsage         ? kDifferent
+                : code == kInterrupted ? kServer
+                                       : code);
   }
   {
     const MutexLock lock(&mutex_);
@@ -470,6 +476,12 @@ BatchEnd Batch::Run() {
     ++not_reached;
   }
   if (status.ok() && !ends() && workers_.exposures != nullptr) {
+    std::vector<std::string> lost;
+    {
+      const MutexLock lock(&mutex_);
+      lost.swap(lost_);
+    }
+    for (const std::string& image : lost) exposures_.Await(image);
     rest_ = exposures_.Rest();
     status = RunThreads(rest_.size(), &Batch::WorkOnExposures);
   }

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cli/products/product_paths.h"
+#include "client/cli/flags/product_paths.h"
 #include "client/cli/terminal/frame_output.h"
 #include "client/job.h"
 #include "core/base/threads/mutex.h"
