@@ -6,12 +6,9 @@ night_page.py NIGHT.json OUTPUT; `spex night --report` calls it.
 import argparse
 import html
 import math
-import os
 import sys
 
 sys.dont_write_bytecode = True  # nothing is left beside an installed script
-if __name__ == "__main__":  # where the scripts lie in folders, as in the sources
-    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import night_findings
 import plot_common
 from night_findings import FAILED, time_text

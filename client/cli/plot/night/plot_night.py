@@ -4,13 +4,10 @@
 plot_night.py NIGHT.json OUTPUT; `spex night --plot` calls it.
 """
 import argparse
-import os
 import sys
 import textwrap
 
 sys.dont_write_bytecode = True  # nothing is left beside an installed script
-if __name__ == "__main__":  # where the scripts lie in folders, as in the sources
-    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import night_findings
 import plot_common
 from night_findings import ATTENTION, FAILED, NOTE
