@@ -82,12 +82,13 @@ def check_night():
     frames[4] = {"image": "preproc-r0-00051061.fits", "output": "o.fits", "state": "failed"}
     for k, status in ((0, "ok"), (2, "weak"), (3, "ok"), (5, "relative"), (6, "ok"), (7, "refused")):
         mean = 0.1 * k if status != "refused" else None
-        frames[k]["trace_shifts"] = dict.fromkeys("xy", {"status": status, "mean": mean, "min": mean, "max": mean, "error": 0.03})
+        frames[k]["trace_shifts"] = dict.fromkeys("xy", {"status": status, "mean": mean, "min": mean, "max": mean and mean + 0.2,
+                                                         "error": 0.03})
     night = night_findings.Night({"frames": frames, "exposures": [], "seconds": 3})
     figure = plot_night.draw(night)
     matrix, panels = figure.axes[1], [axes for axes in figure.axes if axes.lines]
     titles = {axes.get_title(loc="left").split(":")[0] for axes in panels}
-    assert titles == {"Fit", "Masked bins (%)", "Trace shift dx (pixels)", "Trace shift dy (pixels)",
+    assert titles == {"Fit", "Masked bins (%)", "Trace shift dx", "Trace shift dy",
                       "Time of a frame, in the queue too (seconds)"}, titles
     assert check(figure) > 2
     assert labels(matrix.yaxis) == ["51060", "51061", "twilight"], labels(matrix.yaxis)
@@ -96,6 +97,7 @@ def check_night():
     shifts = next(axes for axes in panels if "dx" in axes.get_title(loc="left"))
     series = next(line for line in shifts.lines if line.get_color() == plot_night.ARMS["b"])
     assert np.allclose(series.get_ydata(), [0.0, 0.3, 0.6]), series.get_ydata()
+    assert all(bars.get_paths()[0].get_extents().y1 < shifts.get_ylim()[1] for bars in shifts.collections)
     edge = figure.bbox
     for axes in figure.axes:
         ticks = shown_labels(axes.xaxis) + shown_labels(axes.yaxis) if axes.axison else []

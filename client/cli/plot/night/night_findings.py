@@ -37,11 +37,11 @@ BAD_FIT_WARNING = "image and PSF do not fit"  # bad_fit says the same
 Quantity = collections.namedtuple("Quantity", "name title unit column digits may_be_log")
 QUANTITIES = (
     Quantity("chi2pix", "Fit: median chi2pix", "", "chi2pix", 2, True),
-    Quantity("snr", "S/N: median of targets", "per bin", "S/N per bin", 1, False),
+    Quantity("snr", "S/N: median of targets", "per bin", "S/N", 1, False),
     Quantity("sky", "Sky level", "electrons/Å", "sky (e/Å)", 1, False),
     Quantity("masked", "Masked bins", "%", "masked (%)", 2, False),
-    Quantity("shift_x", "Trace shift dx", "pixels", "dx (pixels)", 3, False),
-    Quantity("shift_y", "Trace shift dy", "pixels", "dy (pixels)", 3, False),
+    Quantity("shift_x", "Trace shift dx: mean and range", "pixels", "dx (pixels)", 3, False),
+    Quantity("shift_y", "Trace shift dy: mean and range", "pixels", "dy (pixels)", 3, False),
     Quantity("redshifts", "Redshifts accepted", "% of targets", "redshifts (%)", 1, False),
     Quantity("seconds", "Time of a frame, in the queue too", "seconds", "time (s)", 2, True),
 )
@@ -75,7 +75,8 @@ def seconds_of(text):
 
 
 class Frame:
-    """One frame of the list. `values` has the numbers that are known of QUANTITIES."""
+    """One frame of the list. `values` has the numbers that are known of QUANTITIES, `ranges` the
+    smallest and largest where a value is a mean."""
 
     def __init__(self, record):
         self.record = record
@@ -87,6 +88,7 @@ class Frame:
         self.arm = self.camera[:1]
         self.time = seconds_of(record.get("observed"))
         self.products = part_of(record, "products")
+        self.ranges = {}
         self.values = self.values_of(record) if self.is_there else {}
         self.findings = []
 
@@ -97,6 +99,10 @@ class Frame:
     @property
     def name(self):
         return "%s %s" % (self.camera, self.exposure) if self.camera != UNMATCHED else os.path.basename(self.image)
+
+    def drawn(self, name):
+        """The value of a quantity and the ends of its range, all of which an axis must show."""
+        return self.values[name], *self.ranges.get(name, ())
 
     @staticmethod
     def exposure_of(record, names):
@@ -127,6 +133,8 @@ class Frame:
             shift = part_of(part_of(record, "trace_shifts"), axis)
             if shift.get("status") in ("ok", "weak"):  # the mean of others is not known
                 values["shift_" + axis] = shift.get("mean")
+                if is_number(shift.get("min")) and is_number(shift.get("max")):
+                    self.ranges["shift_" + axis] = shift["min"], shift["max"]
         if is_number(record.get("seconds")):
             queue = record.get("queue_seconds")
             values["seconds"] = record["seconds"] + (queue if is_number(queue) else 0)

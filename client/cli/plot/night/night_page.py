@@ -34,7 +34,7 @@ def text(value):
 
 
 def shown(quantity, value):
-    return "" if value is None else "%.*f" % (quantity.digits, value)
+    return "" if value is None else "%.*f" % (quantity.digits, round(value, quantity.digits) + 0.0)  # no -0
 
 
 # ---- The top: what needs attention, exposures by cameras.
@@ -153,7 +153,7 @@ def arm_class(arm):
 
 def panel(night, quantity, across):
     frames = [frame for frame in night.frames if quantity.name in frame.values]
-    up = Up([frame.values[quantity.name] for frame in frames], quantity.may_be_log)
+    up = Up([value for frame in frames for value in frame.drawn(quantity.name)], quantity.may_be_log)
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     size = next((size for most, size in SIZES if len(night.frames) <= most), SMALLEST)
     parts = []
@@ -173,6 +173,11 @@ def panel(night, quantity, across):
     parts.append('<path class=edge d="M%d %dV%dH%d"/>' % (LEFT, TOP, bottom, right))
     parts += lines_of(night, quantity, across, up)
     odd = {frame for finding in night.findings if finding.quantity == quantity.name for frame in finding.frames}
+    for frame in frames:
+        if quantity.name in frame.ranges:
+            low, high = frame.ranges[quantity.name]
+            parts.append('<path class="range %s" d="M%.1f %.1fV%.1f"/>' % (
+                arm_class(frame.arm), x_of(across, across.place(frame)), up.y(low), up.y(high)))
     for frame in frames:
         x, y = x_of(across, across.place(frame)), up.y(frame.values[quantity.name])
         if frame in odd:

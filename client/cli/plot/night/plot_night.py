@@ -101,6 +101,9 @@ def draw_panel(axis, night, quantity, across):
             continue
         points = [across.place(frame) for frame in frames], [frame.values[name] for frame in frames]
         colour = ARMS.get(camera[:1], SOFT)
+        ranges = [(across.place(frame), *frame.ranges[name]) for frame in frames if name in frame.ranges]
+        if ranges:
+            axis.vlines(*zip(*ranges), color=colour, lw=2.5, alpha=0.3)
         axis.plot(*points, color=colour, lw=0.6, alpha=0.45)
         axis.plot(*points, MARKERS.get(camera[:1], "D"), ms=3.4 if len(night.frames) <= MANY_FRAMES else 2, color=colour, label=camera[:1])
     odd = {frame for finding in night.findings if finding.quantity == name for frame in finding.frames
@@ -112,7 +115,7 @@ def draw_panel(axis, night, quantity, across):
     if failed:
         axis.plot(failed, [0] * len(failed), "x", ms=5, mew=1.4, color=PURPLE, label="failed frame", clip_on=False,
                   transform=axis.get_xaxis_transform())
-    values = sorted(frame.values[name] for frame in there)
+    values = sorted(value for frame in there for value in frame.drawn(name))
     if quantity.may_be_log and values[0] > 0 and values[-1] > WIDE_RANGE * values[len(values) // 2]:
         axis.set_yscale("log")
         axis.set_ylim(values[0] / 1.5, 1.5 * values[-1])
