@@ -102,9 +102,9 @@ absl::StatusOr<int> Night(const NightCommandOptions& options) {
       RunBatchAt(options.where, options.job, &frames, batch, stop.get_token());
   const absl::Status noted = metrics.has_value() ? metrics->End() : absl::OkStatus();
   SPEXD_ASSIGN_OR_RETURN(const BatchEnd end, ran);
-  SPEXD_RETURN_IF_ERROR(noted);
   if (end.code == kInterrupted) return end.code;
   SPEXD_ASSIGN_OR_RETURN(const int reported, Report(options, end, SecondsSince(start)));
+  SPEXD_RETURN_IF_ERROR(noted);
   return std::max(end.code, reported);
 }
 

@@ -1,7 +1,6 @@
 #include "client/cli/night/night_metrics.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +17,6 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using State = BatchResult::State;
 
-constexpr std::chrono::seconds kBetweenFiles(1);
 constexpr std::pair<State, const char*> kStates[] = {{State::kWritten, "written"},
                                                      {State::kSkipped, "skipped"},
                                                      {State::kFailed, "failed"},
@@ -179,8 +177,8 @@ std::string NightNumbers::Text(bool running) const {
   return gauges.Text();
 }
 
-NightMetricsFile::NightMetricsFile(std::string path, size_t listed)
-    : path_(std::move(path)), numbers_(listed, Now()) {}
+NightMetricsFile::NightMetricsFile(std::string path, size_t listed, std::chrono::milliseconds pause)
+    : path_(std::move(path)), pause_(pause), numbers_(listed, Now()) {}
 
 NightMetricsFile::~NightMetricsFile() { StopThread(); }
 
@@ -213,7 +211,7 @@ void NightMetricsFile::Work() {
       text = numbers_.Text(true);
     }
     const absl::Status written = WriteFileAtomically(path_, text);
-    const auto next = std::chrono::steady_clock::now() + kBetweenFiles;
+    const auto next = std::chrono::steady_clock::now() + pause_;
     const MutexLock lock(&mutex_);
     status_.Update(written);
     while (!ends_ && changed_.WaitUntil(&mutex_, next)) {

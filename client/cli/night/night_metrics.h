@@ -3,6 +3,7 @@
 #define SPEXD_CLIENT_CLI_NIGHT_NIGHT_METRICS_H_
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -45,10 +46,12 @@ class NightNumbers {
   std::map<BatchResult::State, int> exposures_;
 };
 
-// Keeps the file up to date, at most once a second, and each time whole. Safe to use from many threads.
+// Keeps the file up to date, and each time whole. Safe to use from many threads.
 class NightMetricsFile {
  public:
-  NightMetricsFile(std::string path, size_t listed);
+  // `pause`: the least time between two files.
+  NightMetricsFile(std::string path, size_t listed,
+                   std::chrono::milliseconds pause = std::chrono::seconds(1));
   ~NightMetricsFile();  // without a last file, unless End was called
 
   // Writes the first file and begins. The errors of WriteFileAtomically.
@@ -62,6 +65,7 @@ class NightMetricsFile {
   void StopThread() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string path_;
+  const std::chrono::milliseconds pause_;
   Mutex mutex_;
   CondVar changed_;
   NightNumbers numbers_ ABSL_GUARDED_BY(mutex_);

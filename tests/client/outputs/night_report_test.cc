@@ -1,4 +1,5 @@
 // What spex night tells of a night: the page, the picture, and metrics while it runs.
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -84,7 +85,7 @@ TEST(NightMetrics, BearRecordsOfAnySort) {
 TEST(NightMetrics, AreInTheFileSoonAfterEachResultAndAtTheEnd) {
   const TempFolder folder;
   const std::string path = folder / "night.prom";
-  cli::NightMetricsFile file(path, 3);
+  cli::NightMetricsFile file(path, 3, std::chrono::milliseconds(1));
   ASSERT_TRUE(file.Begin().ok());
   EXPECT_THAT(ReadBytes(path), HasSubstr("spexd_night_running 1\n"));
   for (int k = 1; k <= 3; ++k) {
@@ -129,14 +130,14 @@ TEST(NightReport, NeedsNoMatplotlib) {
   const TempFolder folder;
   const SmallFrame frame;
   WriteBytes(folder / "matplotlib.py", "raise ModuleNotFoundError(\"none\", name=\"matplotlib\")\n");
-  WriteBytes(folder / "night.txt", "image psf output\n" + frame.image() + " " + frame.psf() + " " +
-                                       (folder / "out/1.fits") + "\n");
+  WriteBytes(folder / "night.txt",
+             "image psf output\n" + frame.image() + " " + frame.psf() + " " + (folder / "out/1.fits") + "\n");
   ProcessOptions without;
   without.environment = {"PYTHONPATH=" + folder.path()};
-  EXPECT_THAT(Spex({"night", folder / "night.txt", "-n", "5", "--device", "cpu", "--report",
-                    folder / "night.html"},
-                   without),
-              ExitsWith(0, HasSubstr("Wrote ")));
+  EXPECT_THAT(
+      Spex({"night", folder / "night.txt", "-n", "5", "--device", "cpu", "--report", folder / "night.html"},
+           without),
+      ExitsWith(0, HasSubstr("Wrote ")));
   EXPECT_THAT(ReadBytes(folder / "night.html"), HasSubstr("Nothing: no failures"));
 }
 
