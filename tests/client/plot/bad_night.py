@@ -156,6 +156,14 @@ def tells_the_sky():
     assert frame.startswith("z0 51064: sky level 2.") and "beside the other cameras of its exposure" in frame, frame
 
 
+def names_many_frames_shortly():
+    night = quiet_night()
+    for frame in frames_of(night, None, 2, 4) + frames_of(night, None, 8, 8) + frames_of(night, "z1", 10, 12):
+        fail(frame, "the disk is full")
+    assert sentences(night) == ["27 frames (all cameras of 51062 to 51064, all cameras of 51068 and z1 51070 to 51072) "
+                                "failed: the disk is full."], sentences(night)
+
+
 def bears_odd_records():
     night = quiet_night(4)
     for frame in night["frames"][3:]:  # without times and products
@@ -174,6 +182,7 @@ def main():
     tells_steps_wherever_they_are()
     compares_cameras()
     tells_the_sky()
+    names_many_frames_shortly()
     bears_odd_records()
     with open(sys.argv[2], "w", encoding="utf-8") as file:
         json.dump(night, file)

@@ -4,6 +4,7 @@ night_page.py and plot_night.py show it. Only Python's standard library is used.
 """
 import collections
 import datetime
+import itertools
 import json
 import math
 import os
@@ -30,6 +31,7 @@ FAILED, ATTENTION, NOTE = "failed", "attention", "note"
 MAX_NAMED = 6  # frames or cameras that a sentence names
 UNMATCHED = "?"
 SPREAD = 0.5  # of the distance between exposures, over which their cameras are drawn
+TICK_LETTERS = 8  # that have room below a tick where as many as possible are drawn
 TICK_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 BAD_FIT_WARNING = "image and PSF do not fit"  # bad_fit says the same
 
@@ -216,6 +218,8 @@ class Across:
     def ticks(self, most):
         """(place, label) of at most so many ticks."""
         if not self.night.has_times:
+            longest = max(map(len, self.night.exposures), default=0)
+            most = max(2, most * TICK_LETTERS // max(longest, TICK_LETTERS))
             step = -(-len(self.night.exposures) // most)
             return [(k, exposure) for k, exposure in enumerate(self.night.exposures) if k % step == 0]
         least = (self.high - self.low) / 60 / most
@@ -281,16 +285,10 @@ def by_camera(frames):
     return cameras
 
 
-def runs(frames, chosen):
-    """Stretches of chosen frames without another between them."""
-    found, last = [], None
-    for frame in frames:
-        if frame in chosen:
-            if last is None:
-                found.append([])
-            found[-1].append(frame)
-        last = frame if frame in chosen else None
-    return found
+def runs(things, chosen):
+    """Stretches of chosen things without another between them."""
+    chosen = set(chosen)
+    return [list(stretch) for is_chosen, stretch in itertools.groupby(things, chosen.__contains__) if is_chosen]
 
 
 # ---- Sentences.
@@ -305,12 +303,14 @@ def join(parts):
 
 def named(night, frames):
     """Frames by their cameras and exposures, short: "b0 51060, r1 51066 to 51069"."""
-    chosen, parts = set(frames), []
+    chosen, parts, whole = set(frames), [], []
     for exposure in night.exposures:
         of_one = [frame for frame in night.frames if frame.exposure == exposure]
         if len(of_one) >= LEAST_CAMERAS and chosen.issuperset(of_one):
-            parts.append("all cameras of %s" % exposure)
+            whole.append(exposure)
             chosen.difference_update(of_one)
+    for stretch in runs(night.exposures, whole):
+        parts.append("all cameras of %s" % (stretch[0] if len(stretch) == 1 else "%s to %s" % (stretch[0], stretch[-1])))
     cameras = by_camera(night.frames)
     for camera in night.cameras:
         for stretch in runs(cameras[camera], chosen):

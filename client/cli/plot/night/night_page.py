@@ -124,9 +124,8 @@ class Up:
             return [(self.y(value), "%g" % value) for value in values]
         raw = (self.high - self.low) / 4
         power = 10.0 ** math.floor(math.log10(raw))
-        step = power * next(m for m in (1, 2, 2.5, 5, 10) if m * power >= raw)
-        digits = max(0, -math.floor(math.log10(step) + 1e-9), 1 if round(step / power, 3) == 2.5 and power <= 1 else 0)
-        digits += 1 if round(step / power, 3) == 2.5 and power < 1 else 0
+        step = power * next(m for m in (1, 2, 5, 10) if m * power >= raw)
+        digits = max(0, -math.floor(math.log10(step) + 1e-9))
         first = math.ceil(self.low / step)
         return [(self.y(k * step), "%.*f" % (digits, k * step + 0.0)) for k in range(first, math.floor(self.high / step) + 1)]
 
