@@ -2,10 +2,13 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/batch/batch_products.h"
 #include "client/cli/batch/batch_record.h"
 #include "client/cli/batch/frame_list.h"
@@ -17,6 +20,7 @@
 #include "client/cli/flags/job_flags.h"
 #include "client/cli/flags/where_flags.h"
 #include "client/cli/night/night_list.h"
+#include "client/cli/night/night_metrics.h"
 #include "client/cli/night/night_summary.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
@@ -30,7 +34,7 @@ namespace spexd::cli {
 namespace {
 
 struct NightCommandOptions {
-  std::string list, part, json, plot;
+  std::string list, part, json, report, plot, metrics;
   JobFlags job;
   BatchProducts products;
   FrameOutput output;  // but for the files
@@ -38,14 +42,21 @@ struct NightCommandOptions {
   WhereFlags where;
 };
 
-// Prints the table, writes the JSON and draws the picture.
+// Prints the table, and writes the JSON, the page and the picture.
 absl::StatusOr<int> Report(const NightCommandOptions& options, const BatchEnd& end, double seconds) {
   if (!options.output.quiet) std::fputs(ForTerminal(FormatNight(end.results)).c_str(), stdout);
   std::fflush(stdout);
   const std::string json =
       NightJson(end.results, seconds).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (!options.json.empty()) SPEXD_RETURN_IF_ERROR(WriteFileAtomically(options.json, json));
-  return options.plot.empty() ? kOk : DrawJson("spex night --plot", "plot_night.py", json, options.plot);
+  int code = kOk;
+  for (const auto& [flag, script, path] : {std::tuple("--report", "night_page.py", options.report),
+                                           std::tuple("--plot", "plot_night.py", options.plot)}) {
+    if (path.empty()) continue;
+    SPEXD_ASSIGN_OR_RETURN(const int drawn, DrawJson(absl::StrCat("spex night ", flag), script, json, path));
+    code = std::max(code, drawn);
+  }
+  return code;
 }
 
 absl::StatusOr<std::vector<NightRow>> ReadRows(const NightCommandOptions& options) {
@@ -66,25 +77,34 @@ absl::StatusOr<int> Night(const NightCommandOptions& options) {
   SPEXD_ASSIGN_OR_RETURN(const std::vector<FrameTask> tasks, NightTasks(options.job, rows, options.products));
   SPEXD_RETURN_IF_ERROR(
       PrepareOutputs(tasks, options.products.inputs, {"the column image", "the column psf"}));
-  for (const std::string& path : {options.json, options.plot}) {
+  for (const std::string& path : {options.json, options.report, options.plot, options.metrics}) {
     if (!path.empty()) SPEXD_RETURN_IF_ERROR(CheckWritable(path));
   }
   BatchRecord record;
   for (const FrameTask& task : tasks) SPEXD_RETURN_IF_ERROR(record.OpenBeside(task.output.frame));
   ReportIdleFlags(options.job, options.where, options.output.quiet);
-  const BatchOptions batch = {.in_flight = options.in_flight,
-                              .style = StyleOf(options.output),
-                              .quiet = options.output.quiet,
-                              .verbose = options.output.verbose,
-                              .start = start,
-                              .max_chi2pix = options.output.max_chi2pix,
-                              .products = options.products,
-                              .record = &record};
+  std::optional<NightMetricsFile> metrics;
+  if (!options.metrics.empty()) {
+    metrics.emplace(options.metrics, tasks.size());
+    SPEXD_RETURN_IF_ERROR(metrics->Begin());
+  }
+  BatchOptions batch = {.in_flight = options.in_flight,
+                        .style = StyleOf(options.output),
+                        .quiet = options.output.quiet,
+                        .verbose = options.output.verbose,
+                        .start = start,
+                        .max_chi2pix = options.output.max_chi2pix,
+                        .products = options.products,
+                        .record = &record};
+  if (metrics.has_value()) batch.on_result = [&metrics](const BatchResult& result) { metrics->Add(result); };
   ListedFrames frames(tasks);
-  SPEXD_ASSIGN_OR_RETURN(const BatchEnd end,
-                         RunBatchAt(options.where, options.job, &frames, batch, stop.get_token()));
+  const absl::StatusOr<BatchEnd> ran =
+      RunBatchAt(options.where, options.job, &frames, batch, stop.get_token());
+  const absl::Status noted = metrics.has_value() ? metrics->End() : absl::OkStatus();
+  SPEXD_ASSIGN_OR_RETURN(const BatchEnd end, ran);
   if (end.code == kInterrupted) return end.code;
   SPEXD_ASSIGN_OR_RETURN(const int reported, Report(options, end, SecondsSince(start)));
+  SPEXD_RETURN_IF_ERROR(noted);
   return std::max(end.code, reported);
 }
 
@@ -104,7 +124,16 @@ void AddNight(CLI::App* app, Action* action) {
   command->add_option("--part", o.part, "Only every K-th frame, as 2/8 for the second of eight parts")
       ->group("Files");
   command->add_option("--json", o.json, "Write what became of every frame")->group("Files");
+  command
+      ->add_option("--report", o.report, "Write what needs attention, pictures and tables as one HTML page")
+      ->group("Files");
   command->add_option("--plot", o.plot, "Draw the night (.png, .pdf, .svg)")->group("Files");
+  command
+      ->add_option(
+          "--metrics-file", o.metrics,
+          "Keep a file of metrics up to date, for the textfile collector of Prometheus's node_exporter "
+          "(.prom)")
+      ->group("Files");
   AddJobFlags(command, "Where", &o.job);
   AddProductNames(command, &o.products.names);
   AddProductInputs(command, &o.products.inputs);
