@@ -1,7 +1,6 @@
 #include "client/cli/products/product_results.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -19,13 +18,9 @@ namespace {
 
 using nlohmann::json;
 
-// The median of the model, electrons per Angstrom, over all fibres and bins that have a sky.
+// The median over bins of the common sky, electrons per Angstrom.
 double SkyLevel(const Sky& sky) {
-  std::vector<double> levels;
-  levels.reserve(static_cast<size_t>(sky.model.size()));
-  for (int64_t k = 0; k < sky.model.size(); ++k) {
-    if (std::isfinite(sky.model_variance.flat()[k])) levels.push_back(sky.model.flat()[k]);
-  }
+  std::vector<double> levels = sky.deconvolved;
   return Median(levels);
 }
 
