@@ -43,6 +43,7 @@ void SetUpSpex(CLI::App* app, Action* action) {
   AddWatch(app, action);
   AddJobs(app, action);
   AddCancel(app, action);
+  AddDoctor(app, action);
   AddStatus(app, action);
   AddPsf(app, action);
 }

@@ -273,24 +273,24 @@ cli::BatchOptions AtOnce(int in_flight) {
 
 TEST(Batches, KeepSoManyFramesInFlightAndNoMore) {
   WaitingExtractor extractor(3, absl::NotFoundError("no frame"));
-  const std::vector<cli::FrameTask> tasks(10);
-  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &extractor, {}), cli::kUsage);
+  cli::ListedFrames frames(std::vector<cli::FrameTask>(10));
+  EXPECT_EQ(cli::RunBatch(&frames, AtOnce(3), {.extractor = &extractor}, {}).code, cli::kUsage);
   EXPECT_EQ(extractor.jobs(), 10);
   EXPECT_EQ(extractor.most(), 3);
 }
 
 TEST(Batches, EndSoonWhereNoServerTakesAFrame) {
   WaitingExtractor extractor(1, absl::UnavailableError("no server took the job"));
-  const std::vector<cli::FrameTask> tasks(100);
-  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &extractor, {}), cli::kServer);
+  cli::ListedFrames frames(std::vector<cli::FrameTask>(100));
+  EXPECT_EQ(cli::RunBatch(&frames, AtOnce(3), {.extractor = &extractor}, {}).code, cli::kServer);
   EXPECT_GE(extractor.jobs(), 6);
   EXPECT_LE(extractor.jobs(), 8);  // two may have been in flight
 }
 
 TEST(Batches, GoOnWhereServersTakeFramesAndAreLost) {
   WaitingExtractor extractor(1, absl::UnavailableError("the connection broke"), /*accepts=*/true);
-  const std::vector<cli::FrameTask> tasks(20);
-  EXPECT_EQ(cli::RunBatch(tasks, AtOnce(3), &extractor, {}), cli::kServer);
+  cli::ListedFrames frames(std::vector<cli::FrameTask>(20));
+  EXPECT_EQ(cli::RunBatch(&frames, AtOnce(3), {.extractor = &extractor}, {}).code, cli::kServer);
   EXPECT_EQ(extractor.jobs(), 20);
 }
 

@@ -69,7 +69,7 @@ class SpexOnAFrame : public ::testing::Test {
 TEST(SpexFlags, AnswersHelpAndVersion) {
   const RunResult help = Spex({"--help"});
   EXPECT_EQ(help.code, 0);
-  for (const char* word : {"extract", "traceshifts", "compare", "plot", "simulate", "bench", "load", "submit",
+  for (const char* word : {"extract", "traceshifts", "doctor", "compare", "plot", "simulate", "bench", "load", "submit",
                            "watch", "jobs", "cancel", "status", "psf", "Exit codes"}) {
     EXPECT_THAT(help.output, HasSubstr(word));
   }

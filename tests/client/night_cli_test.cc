@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/cli/night/night_list.h"
-#include "client/cli/night/record_file.h"
+#include "client/cli/batch/record_file.h"
 #include "client/cli/terminal/exit_code.h"
 #include "tests/client/support/small_frame.h"
 #include "tests/support/matchers.h"

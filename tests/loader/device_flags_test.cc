@@ -2,6 +2,7 @@
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -73,8 +74,7 @@ TEST_F(SpexDevice, FallsBackUnderAutoAndSaysSoInOneLineWhereThereIsAGpuOrTheUser
 }
 
 TEST(NoteOnCpu, LeavesOutThePlacesWhereTheModuleWasLookedFor) {
-  const std::string why =
-      "the CUDA engine is not installed: neither /a nor /b is there; install spexd-cuda";
+  const std::string why = "the CUDA engine is not installed: neither /a nor /b is there; install spexd-cuda";
   EXPECT_EQ(cli::NoteOnCpu("running on the CPU", why, true),
             "spex: running on the CPU: the CUDA engine is not installed");
   EXPECT_EQ(cli::NoteOnCpu("running on the CPU", why, false), "");
@@ -93,6 +93,25 @@ TEST_F(SpexDevice, RunsOnTheDevicesThatWereAskedFor) {
     EXPECT_THAT(Run({"--device", device, "--devices", "2,0"}, FakeModule("fake_cuda")),
                 ExitsWith(0, AllOf(HasSubstr("; engine cuda (2 x Fake GPU)"), Not(HasSubstr("CPU")))));
   }
+}
+
+// spex doctor on a machine whose driver's libraries are those in this folder.
+TEST_F(SpexDevice, HasADoctorWhoTellsOfDriverDevicesAndEngine) {
+  for (const char* library : {"libcuda.so.1", "libnvidia-ml.so.1"})
+    std::filesystem::create_symlink(FakeModule("fake_driver"), folder_ / library);
+  const auto told = [this](const std::string& module) {
+    ProcessOptions options = With(module);
+    options.environment.push_back("LD_LIBRARY_PATH=" + folder_.path());
+    return Spex({"doctor"}, options);
+  };
+  const RunResult ready = told(FakeModule("fake_cuda"));
+  EXPECT_THAT(ready, ExitsWith(0, HasSubstr("  ok       driver       NVIDIA 580.1, CUDA up to 13.1\n")));
+  EXPECT_THAT(ready.output, HasSubstr("  ok       gpu 0        Fake H9, 0.0 GiB, compute capability 9.3\n"));
+  EXPECT_THAT(ready.output, HasSubstr("a part of a device (MIG)\n"));
+  EXPECT_THAT(ready.output, HasSubstr("  ok       cuda engine  loaded, ready on the devices 0, 1, 2, 3\n"));
+  const RunResult missing = told(kNowhere);
+  EXPECT_THAT(missing, ExitsWith(0, HasSubstr("  warning  cuda engine  " + kWhy + "\n")));
+  EXPECT_THAT(told(FakeModule("fake_other_version")).output, HasSubstr("install both from one build"));
 }
 
 TEST_F(SpexDevice, RefusesDevicesThatMakeNoSense) {

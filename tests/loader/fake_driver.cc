@@ -1,5 +1,5 @@
 // Stands in for libcuda.so.1 and libnvidia-ml.so.1: two devices, which CUDA counts the other way round. The
-// second as CUDA counts does not say how busy it is.
+// second as CUDA counts is a part of a divided device, and does not say how busy it is.
 #include <cstdio>
 #include <cstring>
 
@@ -25,6 +25,30 @@ int cuDeviceGet(int* device, int index) {
 }
 int cuDeviceGetPCIBusId(char* text, int bytes, int device) {
   std::snprintf(text, static_cast<size_t>(bytes), "%s", device == 10 ? kSecond : kFirst);
+  return 0;
+}
+int cuDriverGetVersion(int* version) {
+  *version = 13010;
+  return 0;
+}
+int cuDeviceGetCount(int* count) {
+  *count = 2;
+  return 0;
+}
+int cuDeviceGetName(char* text, int bytes, int device) {
+  std::snprintf(text, static_cast<size_t>(bytes), "%s", device == 10 ? "Fake H9" : "Fake H9 MIG 1g.18gb");
+  return 0;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int device) {
+  *bytes = device == 10 ? 9000 : 1000;
+  return 0;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 75 ? 9 : attribute == 76 ? 3 : -1;
+  return 0;
+}
+int nvmlSystemGetDriverVersion(char* text, unsigned bytes) {
+  std::snprintf(text, bytes, "580.1");
   return 0;
 }
 int nvmlInit_v2() { return 0; }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/cli/products/product_paths.h"
+#include "client/cli/flags/product_paths.h"
 
 namespace spexd::cli {
 

@@ -32,15 +32,18 @@ Exposures::Exposures(const BatchProducts& products, std::set<std::string> camera
 std::optional<Exposure> Exposures::Add(const FrameTask& task, const json& record) {
   const std::string key = TextIn(record, "exposure"), camera = TextIn(record, "camera");
   if ((!velocities_ && !redshifts_) || key.empty() || camera.empty()) return std::nullopt;
-  const bool less_sky = !task.products.sframe.empty();
-  const std::string checksum = TextIn(record.value("files", json::object()), less_sky ? "sframe" : "frame");
+  const char* const file = less_sky_ ? "sframe" : "frame";
+  const json of_file = record.value("products", json::object()).value(file, json::object());
   const MutexLock lock(&mutex_);
   Group& group = groups_[key];
   group.expid = TextIn(record, "expid");
   // A frame whose sky could not be made has no part in its exposure.
-  const Arm arm = {checksum.empty() ? "" : less_sky ? task.products.sframe : task.output.frame, checksum};
+  const Arm arm = {of_file.contains("error") ? ""
+                   : less_sky_               ? task.products.sframe
+                                             : task.output.frame,
+                   TextIn(record.value("files", json::object()), file)};
   const Arm before = std::exchange(group.arms[camera], arm);
-  if ((group.returned && before.checksum == checksum) || !IsComplete(group.arms)) return std::nullopt;
+  if ((group.returned && before.checksum == arm.checksum) || !IsComplete(group.arms)) return std::nullopt;
   group.returned = true;
   return MakeExposure(group);
 }

@@ -410,8 +410,10 @@ void Batch::Take(const Exposure& exposure) {
   if (options_.record != nullptr) options_.record->End(files);
   if (stop_.stop_requested()) return;
   if (!record.ok()) {
+    // What the frames do not have is as a product of a frame that cannot be made.
     const int code = ExitCodeOf(record.status());
-    return Fail(std::move(result), record.status(), code == kInterrupted ? kServer : code);
+    return Fail(std::move(result), record.status(),
+                code == kUsage ? kDifferent : code == kInterrupted ? kServer : code);
   }
   result.record = *std::move(record);
   Add(std::move(result), kOk);

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/cli/products/product_paths.h"
+#include "client/cli/flags/product_paths.h"
 #include "client/cli/terminal/frame_output.h"
 #include "client/job.h"
 #include "core/base/threads/mutex.h"

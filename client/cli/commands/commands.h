@@ -27,6 +27,7 @@ void AddSubmit(CLI::App* app, Action* action);
 void AddWatch(CLI::App* app, Action* action);
 void AddJobs(CLI::App* app, Action* action);
 void AddCancel(CLI::App* app, Action* action);
+void AddDoctor(CLI::App* app, Action* action);
 void AddStatus(CLI::App* app, Action* action);
 void AddPsf(CLI::App* app, Action* action);
 

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file_descriptor.h"
@@ -32,13 +34,15 @@ absl::StatusOr<std::string> FindScript(const std::string& name) {
                                           ": the installation is incomplete"));
 }
 
-absl::StatusOr<int> RunProgram(const std::vector<std::string>& arguments) {
+// `output`: where stdout and stderr go; negative: where those of spex go.
+absl::StatusOr<int> RunProgram(const std::vector<std::string>& arguments, int output) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const pid_t child = fork();
   if (child < 0) return absl::InternalError(absl::StrCat("fork: ", std::strerror(errno)));
   if (child == 0) {
+    if (output >= 0 && (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)) _exit(127);
     execvp(argv[0], argv.data());
     _exit(127);
   }
@@ -50,15 +54,19 @@ absl::StatusOr<int> RunProgram(const std::vector<std::string>& arguments) {
   return WEXITSTATUS(status);
 }
 
-}  // namespace
+absl::StatusOr<FileDescriptor> FileInMemory() {
+  FileDescriptor file(memfd_create("spex-script", 0));
+  if (file.get() < 0) return absl::InternalError(absl::StrCat("memfd_create: ", std::strerror(errno)));
+  return file;
+}
 
-absl::StatusOr<int> RunPythonScript(const std::string& command, const std::string& script,
-                                    const std::vector<std::string>& arguments) {
+absl::StatusOr<int> RunScript(const std::string& command, const std::string& script,
+                              const std::vector<std::string>& arguments, int output) {
   SPEXD_ASSIGN_OR_RETURN(const std::string path, FindScript(script));
   const char* chosen = std::getenv("SPEXD_PYTHON");
   std::vector<std::string> all = {chosen != nullptr ? chosen : "python3", path};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  SPEXD_ASSIGN_OR_RETURN(const int code, RunProgram(all));
+  SPEXD_ASSIGN_OR_RETURN(const int code, RunProgram(all, output));
   if (code == 127) {
     return absl::FailedPreconditionError(
         absl::StrCat(command, " needs Python: ", all[0], " was not found (Debian: apt-get install python3)"));
@@ -66,10 +74,26 @@ absl::StatusOr<int> RunPythonScript(const std::string& command, const std::strin
   return code;
 }
 
+}  // namespace
+
+absl::StatusOr<int> RunPythonScript(const std::string& command, const std::string& script,
+                                    const std::vector<std::string>& arguments) {
+  return RunScript(command, script, arguments, /*output=*/-1);
+}
+
+absl::StatusOr<PythonOutput> ReadPythonScript(const std::string& command, const std::string& script,
+                                              const std::vector<std::string>& arguments) {
+  SPEXD_ASSIGN_OR_RETURN(const FileDescriptor file, FileInMemory());
+  PythonOutput output;
+  SPEXD_ASSIGN_OR_RETURN(output.code, RunScript(command, script, arguments, file.get()));
+  std::ifstream text(absl::StrCat("/proc/self/fd/", file.get()));
+  output.text.assign(std::istreambuf_iterator<char>(text), {});
+  return output;
+}
+
 absl::StatusOr<int> DrawJson(const std::string& command, const std::string& script, const std::string& json,
                              const std::string& picture) {
-  const FileDescriptor file(memfd_create("spex-json", 0));
-  if (file.get() < 0) return absl::InternalError(absl::StrCat("memfd_create: ", std::strerror(errno)));
+  SPEXD_ASSIGN_OR_RETURN(const FileDescriptor file, FileInMemory());
   for (size_t done = 0; done < json.size();) {
     const ssize_t count = write(file.get(), json.data() + done, json.size() - done);
     if (count < 0 && errno == EINTR) continue;

@@ -14,6 +14,14 @@ namespace spexd::cli {
 absl::StatusOr<int> RunPythonScript(const std::string& command, const std::string& script,
                                     const std::vector<std::string>& arguments);
 
+struct PythonOutput {
+  int code = 0;
+  std::string text;  // what the script printed, on stdout and stderr
+};
+// The same for a script whose output is read instead of shown.
+absl::StatusOr<PythonOutput> ReadPythonScript(const std::string& command, const std::string& script,
+                                              const std::vector<std::string>& arguments);
+
 // The same for a script whose arguments are a JSON file and a picture. The JSON reaches it as a file in
 // memory, so that nothing is left behind.
 absl::StatusOr<int> DrawJson(const std::string& command, const std::string& script, const std::string& json,

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/cli/products/product_paths.h"
+#include "client/cli/flags/product_paths.h"
 #include "client/job.h"
 #include "proto/assembler/job_outcome.h"
 

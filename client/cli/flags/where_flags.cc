@@ -78,10 +78,11 @@ bool HasGpu() {
 
 bool TellsWhyCpu(bool verbose, bool quiet) { return (verbose || HasGpu()) && !quiet; }
 
+std::string WithoutPlaces(const std::string& why) { return why.substr(0, why.find(": neither ")); }
+
 std::string NoteOnCpu(const std::string& what, const std::string& why, bool tell) {
   if (why.empty() || !tell) return "";
-  // The error of --device cuda lists the places where the module was looked for; this note does not.
-  return absl::StrCat("spex: ", what, ": ", why.substr(0, why.find(": neither ")));
+  return absl::StrCat("spex: ", what, ": ", WithoutPlaces(why));
 }
 
 void ReportIdleFlags(const JobFlags& job, const WhereFlags& where, bool quiet) {

@@ -39,6 +39,8 @@ void HideOtherDevices(const EngineChoice& choice);
 bool HasGpu();
 // Whether to report why the CPU is used: on machines with a GPU and with --verbose, but not if `quiet`.
 bool TellsWhyCpu(bool verbose, bool quiet);
+// A reason without the places where the module was looked for, which the error of --device cuda lists.
+std::string WithoutPlaces(const std::string& why);
 // One line that says what the CPU does, and why: ChosenEngine::note, or another reason. "" if there is none,
 // or without `tell`.
 std::string NoteOnCpu(const std::string& what, const std::string& why, bool tell);

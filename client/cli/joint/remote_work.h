@@ -14,10 +14,10 @@
 #include "client/analysis/analysis_job.h"
 #include "client/cli/flags/job_flags.h"
 #include "client/cli/flags/joint_flags.h"
+#include "client/cli/flags/product_paths.h"
 #include "client/cli/joint/analysis_units.h"
 #include "client/cli/joint/unit_work.h"
 #include "client/cli/products/camera_fiberflats.h"
-#include "client/cli/products/product_paths.h"
 #include "client/connection/server_address.h"
 #include "client/connection/server_directory.h"
 

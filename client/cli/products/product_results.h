@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/cli/products/product_paths.h"
+#include "client/cli/flags/product_paths.h"
 #include "core/model/frame.h"
 #include "proto/assembler/job_outcome.h"
 

@@ -5,8 +5,8 @@
 #include <stop_token>
 
 #include "absl/status/statusor.h"
+#include "client/cli/flags/product_paths.h"
 #include "client/cli/products/camera_fiberflats.h"
-#include "client/cli/products/product_paths.h"
 #include "core/analysis/velocity/template_library.h"
 #include "core/extract/device_spectra.h"
 #include "core/model/frame.h"

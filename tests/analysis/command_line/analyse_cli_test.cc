@@ -187,7 +187,7 @@ TEST_F(AnalyseCliTest, AnExtractionMakesTheProductsOfItsFrame) {
                 "must have a file of its own");
   ExpectRefused({"-i", Path("preproc-r0.fits"), "-p", Path("psf-r0.fits"), "--output-dir", Path("out"),
                  "--sky", Path("x.fits")},
-                "run spex analyse");
+                "name the products: --products");
 }
 
 TEST_F(AnalyseCliTest, AServerMakesTheSameFilesAsThisProcessWould) {

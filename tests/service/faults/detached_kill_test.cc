@@ -246,7 +246,8 @@ TEST_F(KillTest, WhileQueuedReadingAndExtractingRunsTheJobsAgain) {
   EXPECT_EQ(Submit(name), first);
   ExpectCompletes(first, &of_first);
   Watch(second, &of_second, 3);
-  KillAndStart();
+  // A job that was running at three kills would be given up.
+  if (Get(second).runs() < 3 && Get(third).runs() < 3) KillAndStart();
   ExpectCompletes(second, &of_second);
   ExpectCompletes(third, &of_third);
   EXPECT_GE(Get(first).runs(), 2u);

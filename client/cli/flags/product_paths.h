@@ -1,6 +1,6 @@
 // Files that the products of one frame are written to.
-#ifndef SPEXD_CLIENT_CLI_PRODUCTS_PRODUCT_PATHS_H_
-#define SPEXD_CLIENT_CLI_PRODUCTS_PRODUCT_PATHS_H_
+#ifndef SPEXD_CLIENT_CLI_FLAGS_PRODUCT_PATHS_H_
+#define SPEXD_CLIENT_CLI_FLAGS_PRODUCT_PATHS_H_
 
 #include <string>
 #include <utility>
@@ -34,4 +34,4 @@ struct ProductInputs {
 
 }  // namespace spexd::cli
 
-#endif  // SPEXD_CLIENT_CLI_PRODUCTS_PRODUCT_PATHS_H_
+#endif  // SPEXD_CLIENT_CLI_FLAGS_PRODUCT_PATHS_H_

@@ -1,0 +1,59 @@
+// spex doctor: what is needed to run spex and spexd, what of it there is, and what to do about the rest.
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+#include "client/cli/commands/commands.h"
+#include "client/cli/doctor/finding.h"
+#include "client/cli/doctor/machine_checks.h"
+#include "client/cli/doctor/server_checks.h"
+#include "client/cli/flags/server_flags.h"
+#include "client/cli/terminal/exit_code.h"
+#include "client/cli/terminal/real_range.h"
+
+namespace spexd::cli {
+namespace {
+
+struct DoctorOptions {
+  ServerQuestions questions;
+  double timeout = 5;
+  bool json = false;
+};
+
+int Run(DoctorOptions options) {
+  ServerQuestions& questions = options.questions;
+  if (questions.server.address.empty() && !questions.paths.empty())
+    return Fail(absl::InvalidArgumentError("--path asks a server: give --server, too"));
+  questions.limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * options.timeout));
+  FindingList findings = questions.server.address.empty() ? CheckMachine() : FindingList();
+  for (Finding& finding : CheckEnvironment()) findings.push_back(std::move(finding));
+  if (!questions.server.address.empty()) {
+    for (Finding& finding : CheckServers(questions)) findings.push_back(std::move(finding));
+  }
+  std::fputs((options.json ? FindingsJson(findings) : FindingsText(findings)).c_str(), stdout);
+  return ExitCodeOf(findings);
+}
+
+}  // namespace
+
+void AddDoctor(CLI::App* app, Action* action) {
+  auto options = std::make_shared<DoctorOptions>();
+  DoctorOptions& o = *options;
+  CLI::App* command = app->add_subcommand(
+      "doctor", "Finding this machine, or servers, for what spex needs, and say what to do about the rest");
+  AddServerFlags(
+      command,
+      "Finding these servers instead of this machine: host:port, unix:/path, dns:///name:port for all "
+      "addresses of a name, or several, separated by commas",
+      "Server", &o.questions.server);
+  command->add_option("--path", o.questions.paths,
+                      "File that jobs would name: whether the server can open it; repeatable");
+  command->add_option("--timeout", o.timeout, "Seconds that each step may wait for the network")
+      ->capture_default_str()
+      ->check(RealRange(0.001, 600));
+  command->add_flag("--json", o.json, "As JSON: an array with an object of each check");
+  command->callback([options, action] { *action = [options] { return Run(*options); }; });
+}
+
+}  // namespace spexd::cli

@@ -1,0 +1,8 @@
+"""Prints the Python and the packages that the pictures of spex are drawn with, for spex doctor."""
+import sys
+
+import plot_common
+
+modules = plot_common.load("numpy", "astropy", "matplotlib")
+packages = ", ".join("%s %s" % (module.__name__, module.__version__) for module in modules)
+print("Python %s (%s), %s" % (sys.version.split()[0], sys.executable, packages))
