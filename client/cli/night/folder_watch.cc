@@ -97,10 +97,9 @@ void FolderWatch::Wait(const std::string& name, File* file, Clock::time_point un
   changed_.NotifyAll();
 }
 
-void FolderWatch::Saw(const std::string& name, FoundBy by) {
+void FolderWatch::Saw(const std::string& name, FoundBy by, Clock::time_point now) {
   const std::optional<Version> version = VersionOf(name);
   if (!version.has_value()) return;
-  const Clock::time_point now = Clock::now();
   // A writer that closes or renames the file has ended; nobody told of the others.
   const Clock::time_point due = by == FoundBy::kScan ? now + times_.settled : now;
   const MutexLock lock(&mutex_);
@@ -264,7 +263,8 @@ absl::Status FolderWatch::Scan(FoundBy by, bool all) {
       return known != files_.end() && known->second.state == State::kEnded;
     });
   }
-  for (const std::string& name : names) Saw(name, by);
+  const Clock::time_point now = Clock::now();
+  for (const std::string& name : names) Saw(name, by, now);
   return absl::OkStatus();
 }
 
@@ -284,7 +284,7 @@ bool FolderWatch::ReadEvents() {
             absl::StrCat("--watch: ", folder_, " was removed or renamed; the watch has ended")));
         return false;
       }
-      if (event->len > 0 && IsPreprocName(event->name)) Saw(event->name, FoundBy::kEvent);
+      if (event->len > 0 && IsPreprocName(event->name)) Saw(event->name, FoundBy::kEvent, Clock::now());
     }
   }
 }

@@ -108,8 +108,8 @@ class FolderWatch : public FrameSource {
   std::string PathOf(const std::string& name) const;
   // nullopt: there is no such regular file.
   std::optional<Version> VersionOf(const std::string& name) const;
-  // Looks at a file.
-  void Saw(const std::string& name, FoundBy by) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Looks at a file that was found at that time.
+  void Saw(const std::string& name, FoundBy by, Clock::time_point now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Wait(const std::string& name, File* file, Clock::time_point until)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The name of a file that is due; waits for one. nullopt: a stop is requested, or the folder is gone.

@@ -209,7 +209,9 @@ TEST_F(Watch, RefusesFlagsThatDoNotFit) {
   EXPECT_THAT(error(watch), HasSubstr("--psf-for"));
   EXPECT_THAT(error(Joined(watch, {"--psf-for", "r0"})), HasSubstr("such as r0=psf-r0.fits"));
   EXPECT_THAT(error(Joined(watch, {"--psf-for", "r0=a.fits"})), HasSubstr("a.fits"));
-  EXPECT_THAT(error(Joined(watch, {"--psf-for", "b1=" + frame_->psf()})), HasSubstr("is of camera r0"));
+  WritePsfOfCamera(frame_->psf(), "R3", folder_ / "r3.fits");
+  EXPECT_THAT(error(Joined(watch, {"--psf-for", "b1=" + (folder_ / "r3.fits")})),
+              HasSubstr("is of camera r3"));
   EXPECT_THAT(error(Joined(watch, {"--psf-for", "r0=" + frame_->psf(), "--psf-for", "R0=b.fits"})),
               HasSubstr("both of camera r0"));
 }
@@ -220,7 +222,7 @@ TEST(WatchedExposures, AreMadeAsSoonAsAllCamerasAreThereAndAgainForANewFrame) {
   for (const char* seed : {"5", "6"}) {
     for (const char* camera : {"b", "r"}) {
       ASSERT_EQ(Spex({"simulate", "--camera", camera, "--fibres", "20", "--rows", "240", "--exposures", "1",
-                      "--seed", seed, "--sky-fibres", "4", "--emitters", "8", "--holes", "0", "--out-dir",
+                      "--seed", seed, "--sky-fibres", "4", "--emitters", "16", "--holes", "0", "--out-dir",
                       folder / seed})
                     .code,
                 0);
