@@ -15,33 +15,43 @@ import subprocess
 import sys
 import time
 
-IMAGES = 8  # that differ; the others are links to them
+CAMERAS = ("b", "r", "z")
 FIBRES, ROWS = 25, 400
+PRODUCTS = ("sky", "sframe", "redshifts", "exposure-redshifts")
+# The files of a frame, and the one of an exposure, by the prefixes of their names.
+OF_FRAME = ("frame", "sky", "sframe", "zlines")
 
 
 class Night:
-    """The files of a night in a folder of its own."""
+    """The files of a night in a folder of its own: exposures of three cameras of one spectrograph."""
 
     def __init__(self, programs, folder):
         self.spex = str(pathlib.Path(programs, "spex").resolve())
         self.folder = pathlib.Path(folder).resolve()
         self.list = self.folder / "night.txt"
+        self.images = self.folder / "images"
         self.outputs = self.folder / "frames"
         self.record = self.outputs / "spex-night.jsonl"
         self.bare_outputs = self.folder / "bare"
-        self.psf = self.folder / "sim0" / "psf-r0.fits"
+        self.products = ()  # flags
 
-    def make(self, count, fibres=FIBRES, rows=ROWS):
-        (self.folder / "images").mkdir(parents=True)
-        for seed in range(IMAGES):
-            size = ["--fibres", str(fibres), "--rows", str(rows), "--seed", str(seed + 1)]
-            self.run("simulate", *size, "--out-dir", str(self.folder / f"sim{seed}"))
+    def make(self, count, fibres=FIBRES, rows=ROWS, products=False):
+        """Makes `count` frames, a multiple of three."""
+        size = ["--fibres", str(fibres), "--rows", str(rows), "--exposures", str(count // len(CAMERAS))]
+        for camera in CAMERAS:
+            self.run("simulate", "--camera", camera, *size, "--sky-fibres", "3", "--out-dir", str(self.images))
+        for path in [*self.images.glob("truth-*"), *self.images.glob("sources-*")]:
+            path.unlink()
         lines = ["image psf output"]
-        for k in range(count):
-            image = self.folder / "images" / f"preproc-{k:04}.fits"
-            os.link(self.folder / f"sim{k % IMAGES}" / "preproc-r0.fits", image)
-            lines.append(f"{image} {self.psf} {self.outputs / f'frame-{k:04}.fits'}")
+        for image in sorted(self.images.glob("preproc-*"), key=lambda path: (path.stem.split("-")[2], path.stem)):
+            output = self.outputs / image.name.replace("preproc-", "frame-")
+            lines.append(f"{image} {self.psf_of(image)} {output}")
         self.list.write_text("\n".join(lines) + "\n")
+        if products:
+            self.products = ("--products", ",".join(PRODUCTS))
+
+    def psf_of(self, image):
+        return self.images / f"psf-{image.stem.split('-')[1]}.fits"
 
     def run(self, *arguments):
         subprocess.run([self.spex, *arguments], check=True, stdout=subprocess.DEVNULL)
@@ -71,22 +81,32 @@ class Night:
     def bare(self, *flags):
         """Extracts all images by one `spex extract`, which keeps no record, into a folder `bare`; its seconds."""
         shutil.rmtree(self.bare_outputs, ignore_errors=True)
-        images = sorted(map(str, (self.folder / "images").iterdir()))
+        images = [path for path in sorted(self.images.iterdir()) if path.name.startswith("preproc-")]
+        inputs = ["-i", *map(str, images), "-p", *(str(self.psf_of(image)) for image in images)]
         start = time.monotonic()
-        self.run("extract", "-q", "-i", *images, "-p", str(self.psf), "--output-dir", str(self.bare_outputs), *flags)
+        self.run("extract", "-q", *inputs, "--output-dir", str(self.bare_outputs), *self.products, *flags)
         return time.monotonic() - start
 
+    def names(self):
+        """The files that must be there, in two lists: those that name records, and the others."""
+        frames = [frame.name for frame in self.frames()]
+        if not self.products:
+            return frames, []
+        exposures = sorted({"zlines-0-" + name.split("-")[2] for name in frames})
+        others = [name.replace("frame-", f"{prefix}-") for name in frames for prefix in OF_FRAME[1:]]
+        return frames + exposures, others
+
     def check(self):
-        names = [frame.name for frame in self.frames()]
+        named, others = self.names()
         recorded = self.records()
-        assert sorted(recorded) == names, f"{len(recorded)} records of {len(set(recorded))} frames, must be {len(names)}"
+        assert sorted(recorded) == sorted(named), f"{len(recorded)} records of {len(set(recorded))} results, must be {len(named)}"
         found = sorted(path.name for path in self.outputs.iterdir())
-        more = sorted(set(found) - {*names, self.record.name})
-        assert not more, f"{len(more)} files more than frames in {self.outputs}, such as {more[0]}"
+        more = sorted(set(found) - {*named, *others, self.record.name})
+        assert not more, f"{len(more)} files more than results in {self.outputs}, such as {more[0]}"
         if not self.bare_outputs.exists():
             self.bare("--device", "cpu", "--server", "")
-        wrong = [name for name in names if digest(self.outputs / name) != digest(self.bare_outputs / name)]
-        assert not wrong, f"{len(wrong)} frames have other bytes than those of spex extract, such as {wrong[0]}"
+        wrong = [name for name in named + others if digest(self.outputs / name) != digest(self.bare_outputs / name)]
+        assert not wrong, f"{len(wrong)} files have other bytes than those of spex extract, such as {wrong[0]}"
 
 
 def digest(path):

@@ -15,10 +15,10 @@ namespace spexd::cli {
 struct BatchResult {
   enum class State { kNotReached, kWritten, kSkipped, kFailed };
   State state = State::kNotReached;
-  size_t number = 0;           // of the frame; of an exposure, its own
+  size_t number = 0;                    // of the frame; of an exposure, its own
   std::string image = {}, output = {};  // image "": an exposure
-  std::string expid = {};      // the list's label
-  nlohmann::json record = {};  // of one that was written or skipped
+  std::string expid = {};               // the list's label
+  nlohmann::json record = {};           // of one that was written or skipped
   std::string error = {};
   int code = 0;  // what it makes of the exit code
 };

@@ -6,6 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/fits/hdu/source.h"
+#include "core/fits/readers.h"
+#include "core/products/joint/exposure_spectra.h"
 
 namespace spexd::cli {
 namespace {
@@ -57,6 +60,15 @@ bool Exposures::IsComplete(const Arms& arms) const {
     expects = true;
   }
   return expects;
+}
+
+void Exposures::Await(const std::string& image) {
+  const absl::StatusOr<Source> source = Source::FromFile(image);
+  if (!source.ok()) return;
+  const absl::StatusOr<PreprocHeader> header = ReadPreprocHeader(*source);
+  if (!header.ok()) return;
+  const MutexLock lock(&mutex_);
+  groups_.erase(ExposureKey(header->image_cards));
 }
 
 std::vector<Exposure> Exposures::Rest() {

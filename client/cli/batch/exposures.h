@@ -33,7 +33,11 @@ class Exposures {
   std::optional<Exposure> Add(const FrameTask& task, const nlohmann::json& record)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The exposures that Add has not returned yet, with the frames that they have.
+  // A frame is missing that may be there after another run: its exposure waits for it. Reads the header of
+  // the image.
+  void Await(const std::string& image) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The exposures that Add has not returned yet and that await no frame, with the frames that they have.
   std::vector<Exposure> Rest() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

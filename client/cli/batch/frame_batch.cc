@@ -174,6 +174,7 @@ class Batch {
   std::atomic<size_t> next_of_rest_ = 0;
   Mutex mutex_;
   Totals totals_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> lost_ ABSL_GUARDED_BY(mutex_);  // images of frames that another run may extract
   std::vector<BatchResult> results_ ABSL_GUARDED_BY(mutex_);
   std::map<size_t, size_t> result_of_ ABSL_GUARDED_BY(mutex_);  // by the frame's number
   int refused_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;  // frames that no server took since one was written
@@ -334,6 +335,10 @@ void Batch::Fail(BatchResult result, const absl::Status& status, int code) {
   result.state = State::kFailed;
   result.error = std::string(status.message());
   progress_.OnFailed(LineAbout(FileOf(result), status.message()));
+  if (!result.image.empty() && MayPass(status) && !endless()) {
+    const MutexLock lock(&mutex_);
+    lost_.push_back(result.image);
+  }
   Add(std::move(result), code);
 }
 
@@ -413,7 +418,9 @@ void Batch::Take(const Exposure& exposure) {
     // What the frames do not have is as a product of a frame that cannot be made.
     const int code = ExitCodeOf(record.status());
     return Fail(std::move(result), record.status(),
-                code == kUsage ? kDifferent : code == kInterrupted ? kServer : code);
+                code == kUsage         ? kDifferent
+                : code == kInterrupted ? kServer
+                                       : code);
   }
   result.record = *std::move(record);
   Add(std::move(result), kOk);
@@ -492,6 +499,12 @@ BatchEnd Batch::Run() {
   for (const NumberedFrame& frame : source_->Rest()) Add(ResultOf(frame, State::kNotReached), kOk);
   // Cameras that a batch without end lacks may come with the next.
   if (status.ok() && !ends() && !endless() && workers_.exposures != nullptr) {
+    std::vector<std::string> lost;
+    {
+      const MutexLock lock(&mutex_);
+      lost.swap(lost_);
+    }
+    for (const std::string& image : lost) exposures_.Await(image);
     rest_ = exposures_.Rest();
     status = RunThreads(rest_.size(), &Batch::WorkOnExposures);
   }

@@ -234,10 +234,9 @@ TEST_F(NightProducts, AFrameOfAnotherCameraThanTheFiberflatsIsNamed) {
 }
 
 std::vector<std::string> ImagesOf(const std::string& list, const cli::NightPart& part, bool whole_exposures) {
+  const auto rows = cli::PartOf(cli::ParseNightList(list).value(), part, whole_exposures).value();
   std::vector<std::string> images;
-  for (const cli::NightRow& row : *cli::PartOf(*cli::ParseNightList(list), part, whole_exposures)) {
-    images.push_back(row.image);
-  }
+  for (const cli::NightRow& row : rows) images.push_back(row.image);
   return images;
 }
 
