@@ -312,15 +312,18 @@ void Batch::Skip(const NumberedFrame& frame, nlohmann::json record) {
 void Batch::Add(BatchResult result, int code) {
   result.code = code;
   const MutexLock lock(&mutex_);
+  const auto [at, is_new] = result.image.empty() ? std::pair(result_of_.end(), true)
+                                                 : result_of_.emplace(result.number, results_.size());
+  // One that this run has written stays written when it comes again unchanged.
+  const bool unchanged =
+      !is_new && result.state == State::kSkipped && results_[at->second].state == State::kWritten;
+  if (unchanged) return;
   if (options_.on_result) options_.on_result(result);
-  if (!result.image.empty()) {
-    const auto [at, is_first] = result_of_.emplace(result.number, results_.size());
-    if (!is_first) {
-      results_[at->second] = std::move(result);
-      return;
-    }
+  if (is_new) {
+    results_.push_back(std::move(result));
+  } else {
+    results_[at->second] = std::move(result);
   }
-  results_.push_back(std::move(result));
 }
 
 void Batch::Fail(const NumberedFrame& frame, const absl::Status& status, int code) {

@@ -147,10 +147,11 @@ std::optional<std::string> FolderWatch::Take(const std::stop_token& stop) {
 }
 
 std::optional<NumberedFrame> FolderWatch::Give(const std::string& name, const std::stop_token& stop) {
-  const std::optional<Version> version = VersionOf(name);
+  std::optional<Version> version = VersionOf(name);
   absl::StatusOr<FrameTask> task = absl::NotFoundError("");
   if (version.has_value()) {
     task = CatchExceptions([&] { return intake_->Open(PathOf(name), stop); });
+    version = VersionOf(name);  // a file that grew meanwhile grows still
   }
   const Clock::time_point now = Clock::now();
   const MutexLock lock(&mutex_);
@@ -176,8 +177,9 @@ std::optional<NumberedFrame> FolderWatch::Give(const std::string& name, const st
     FrameTask refused = intake_->Name(PathOf(name));
     refused.refused = absl::Status(
         task.status().code(),
-        absl::StrFormat("%s; it is not whole, and has not changed for %d s; it is extracted once it is whole",
-                        task.status().message(), times_.abandoned / std::chrono::seconds(1)));
+        absl::StrFormat(
+            "%s; it is no whole frame, and has not changed for %d s; it is extracted once it is one",
+            task.status().message(), times_.abandoned / std::chrono::seconds(1)));
     return NumberedFrame{file.number, std::move(refused)};
   }
   Wait(name, &file, now + file.look);
