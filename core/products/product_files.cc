@@ -29,10 +29,10 @@ Array<float, 2> Rounded(const Array<double, 2>& values) {
   return rounded;
 }
 
-void AddImage(const char* name, const Array<double, 2>& values, FitsBuilder* fits) {
+// An image HDU whose pixels must outlive the builder.
+void AddImage(const char* name, const Array<float, 2>& values, FitsBuilder* fits) {
   fits->BeginImage(name, FLOAT_IMG, {values.shape(0), values.shape(1)});
-  const Array<float, 2> rounded = Rounded(values);
-  fits->Pixels(rounded.flat());
+  fits->LatePixels(values.flat());
 }
 
 // What the fibermap says of the targets; columns that it lacks are left out.
@@ -65,10 +65,9 @@ const std::vector<double>& OfArm(const StarVelocity& star, std::vector<double> A
   return star.arms.empty() ? kNone : star.arms[0].*values;
 }
 
-// An image HDU with a row for each star; NaN for stars without it.
+// A row for each star; NaN for stars without it.
 template <typename RowOf>
-void AddRows(const char* name, const std::vector<StarVelocity>& stars, const RowOf& row_of, int64_t size,
-             FitsBuilder* fits) {
+Array<float, 2> RowsOf(const std::vector<StarVelocity>& stars, const RowOf& row_of, int64_t size) {
   const int64_t rows = static_cast<int64_t>(stars.size());
   Array<float, 2> image({rows, size}, std::numeric_limits<float>::quiet_NaN());
   for (int64_t k = 0; k < rows; ++k) {
@@ -76,35 +75,37 @@ void AddRows(const char* name, const std::vector<StarVelocity>& stars, const Row
     std::transform(row.begin(), row.end(), image.Row(k).begin(),
                    [](double value) { return static_cast<float>(value); });
   }
-  fits->BeginImage(name, FLOAT_IMG, {rows, size});
-  fits->Pixels(image.flat());
+  return image;
 }
 
 }  // namespace
 
-absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& path) {
+absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& path, int threads) {
   const int64_t fibres = sky.model.shape(0), bins = sky.model.shape(1);
-  FitsBuilder fits(4 * 4 * sky.model.size() + (1 << 20));
-  AddImage("SKY", sky.model, &fits);
+  const Array<float, 2> model = Rounded(sky.model), ivar = Rounded(SkyModelIvar(sky)),
+                        statistical_ivar = Rounded(sky.statistical_ivar);
+  const Array<uint32_t, 2> mask = SkyModelMask(sky);
+  FitsBuilder fits(8 * 3 * bins + (1 << 20));
+  AddImage("SKY", model, &fits);
   WriteOrigin(frame.origin, false, fits);
   fits.Text("BUNIT", "electron/Angstrom", "unit of SKY");
   fits.Integer("SKYROUND", sky.rounds, "rounds of rejection");
   fits.Integer("SKYREJ", sky.rejected, "bins of sky fibres that were rejected");
   fits.Integer("SKYFIB", static_cast<int64_t>(sky.sky_fibres.size()), "sky fibres used");
-  AddImage("IVAR", SkyModelIvar(sky), &fits);
+  AddImage("IVAR", ivar, &fits);
   fits.BeginImage("MASK", ULONG_IMG, {fibres, bins});
-  fits.Pixels(SkyModelMask(sky).flat());
+  fits.LatePixels(mask.flat());
   fits.BeginImage("WAVELENGTH", DOUBLE_IMG, {bins});
   fits.Text("BUNIT", "Angstrom", "vacuum");
   fits.Pixels(absl::MakeConstSpan(frame.grid.Values()));
-  AddImage("STATIVAR", sky.statistical_ivar, &fits);
+  AddImage("STATIVAR", statistical_ivar, &fits);
   fits.BeginImage("THRPUTCORR", FLOAT_IMG, {fibres});
   const std::vector<float> throughput(sky.throughput.begin(), sky.throughput.end());
   fits.Pixels(absl::MakeConstSpan(throughput));
   fits.BeginImage("DECONVOLVED", DOUBLE_IMG, {bins});
   fits.Text("BUNIT", "electron/Angstrom", "the sky before any resolution");
   fits.Pixels(absl::MakeConstSpan(sky.deconvolved));
-  return fits.Write(path);
+  return fits.Write(path, threads);
 }
 
 Array<double, 2> SkyModelIvar(const Sky& sky) {
@@ -150,26 +151,31 @@ NumberTable VelocityTable(const Frame& frame, const std::vector<int>& targets,
 absl::Status WriteVelocities(const Frame& frame, const std::vector<int>& targets,
                              const std::vector<StarVelocity>& velocities,
                              const std::vector<std::string>& parameters, const VelocityOptions& options,
-                             const std::string& path) {
+                             const std::string& path, int threads) {
   const int64_t bins = frame.grid.count;
   const std::vector<double> scanned = ScannedVelocities(options);
-  FitsBuilder fits(8 * static_cast<int64_t>(targets.size()) * (bins + scanned.size()) + (1 << 20));
-  AddTable(frame, VelocityTable(frame, targets, velocities, parameters), "RVTAB", &fits);
   const auto of_arm = [](std::vector<double> ArmVelocity::*values) {
     return [values](const StarVelocity& star) -> const std::vector<double>& { return OfArm(star, values); };
   };
-  AddRows("MODEL", velocities, of_arm(&ArmVelocity::model), bins, &fits);
+  const Array<float, 2> models = RowsOf(velocities, of_arm(&ArmVelocity::model), bins),
+                        continua = RowsOf(velocities, of_arm(&ArmVelocity::continuum), bins),
+                        scans = RowsOf(
+                            velocities,
+                            [](const StarVelocity&star) -> const std::vector<double>& { return star.scan; },
+                            static_cast<int64_t>(scanned.size()));
+  FitsBuilder fits(8 * (bins + static_cast<int64_t>(scanned.size())) + (1 << 20));
+  AddTable(frame, VelocityTable(frame, targets, velocities, parameters), "RVTAB", &fits);
+  AddImage("MODEL", models, &fits);
   fits.Text("BUNIT", "electron/Angstrom", "best template times its continuum");
-  AddRows("CONTINUUM", velocities, of_arm(&ArmVelocity::continuum), bins, &fits);
+  AddImage("CONTINUUM", continua, &fits);
   fits.BeginImage("WAVELENGTH", DOUBLE_IMG, {bins});
   fits.Text("BUNIT", "Angstrom", "vacuum");
   fits.Pixels(absl::MakeConstSpan(frame.grid.Values()));
-  const auto scan = [](const StarVelocity& star) -> const std::vector<double>& { return star.scan; };
-  AddRows("CHI2", velocities, scan, static_cast<int64_t>(scanned.size()), &fits);
+  AddImage("CHI2", scans, &fits);
   fits.BeginImage("VELOCITY", DOUBLE_IMG, {static_cast<int64_t>(scanned.size())});
   fits.Text("BUNIT", "km/s", "of CHI2");
   fits.Pixels(absl::MakeConstSpan(scanned));
-  return fits.Write(path);
+  return fits.Write(path, threads);
 }
 
 NumberTable RedshiftTable(const Frame& frame, const std::vector<int>& targets,

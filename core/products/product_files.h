@@ -19,7 +19,7 @@
 namespace spexd {
 
 // HDUs SKY, IVAR, MASK, WAVELENGTH, STATIVAR, THRPUTCORR as desispec's read_sky takes them, and DECONVOLVED.
-absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& path);
+absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& path, int threads = 1);
 
 // IVAR and MASK of that file: 1 / variance of the model, 0 where there is no sky, and kMaskBadSky there.
 Array<double, 2> SkyModelIvar(const Sky& sky);
@@ -39,7 +39,7 @@ NumberTable VelocityTable(const Frame& frame, const std::vector<int>& targets,
 absl::Status WriteVelocities(const Frame& frame, const std::vector<int>& targets,
                              const std::vector<StarVelocity>& velocities,
                              const std::vector<std::string>& parameters, const VelocityOptions& options,
-                             const std::string& path);
+                             const std::string& path, int threads = 1);
 
 // A row for each of `targets`.
 NumberTable RedshiftTable(const Frame& frame, const std::vector<int>& targets,

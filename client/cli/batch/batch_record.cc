@@ -17,6 +17,7 @@
 #include "core/base/digest/sha256.h"
 #include "core/base/file_descriptor.h"
 #include "core/base/status_macros.h"
+#include "core/base/threads/parallel.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/frame/job_options.h"
 
@@ -24,6 +25,8 @@ namespace spexd::cli {
 namespace {
 
 using nlohmann::json;
+
+constexpr int kHashThreads = 4;
 
 std::string ParentOf(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
 std::string NameOf(const NamedFiles& files) {
@@ -146,9 +149,14 @@ absl::StatusOr<BatchRecord::Claim> BatchRecord::Begin(
 
 absl::StatusOr<json> BatchRecord::Done(const NamedFiles& files, const json& made_of, const json& measured) {
   json record = {{"output", NameOf(files)}, {"made_of", made_of}};
-  for (const auto& [what, path] : files) {
-    SPEXD_ASSIGN_OR_RETURN(record["files"][what], FileSha256(path));
-  }
+  std::vector<std::string> checksums(files.size());
+  SPEXD_RETURN_IF_ERROR(
+      ParallelFor(static_cast<int64_t>(files.size()), kHashThreads, [&](int64_t k) -> absl::Status {
+        const auto at = static_cast<size_t>(k);
+        SPEXD_ASSIGN_OR_RETURN(checksums[at], FileSha256(files[at].second));
+        return absl::OkStatus();
+      }));
+  for (size_t k = 0; k < files.size(); ++k) record["files"][files[k].first] = checksums[k];
   record.update(measured);
   SPEXD_ASSIGN_OR_RETURN(const Folder* const folder, FolderOf(files.front().second));
   SPEXD_RETURN_IF_ERROR(folder->file->Add(record));

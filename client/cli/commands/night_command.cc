@@ -3,13 +3,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/batch/batch_products.h"
 #include "client/cli/batch/batch_record.h"
 #include "client/cli/batch/frame_list.h"
@@ -23,6 +26,7 @@
 #include "client/cli/night/camera_intake.h"
 #include "client/cli/night/folder_watch.h"
 #include "client/cli/night/night_list.h"
+#include "client/cli/night/night_metrics.h"
 #include "client/cli/night/night_summary.h"
 #include "client/cli/terminal/exit_code.h"
 #include "client/cli/terminal/frame_output.h"
@@ -36,7 +40,7 @@ namespace spexd::cli {
 namespace {
 
 struct NightCommandOptions {
-  std::string list, part, json, plot;
+  std::string list, part, json, report, plot, metrics;
   std::string watch;  // the folder whose frames are extracted; "": those of the list are
   std::vector<std::string> psf_for;
   OutputFolders folders;
@@ -47,14 +51,21 @@ struct NightCommandOptions {
   WhereFlags where;
 };
 
-// Prints the table, writes the JSON and draws the picture.
+// Prints the table, and writes the JSON, the page and the picture.
 absl::StatusOr<int> Report(const NightCommandOptions& options, const BatchEnd& end, double seconds) {
   if (!options.output.quiet) std::fputs(ForTerminal(FormatNight(end.results)).c_str(), stdout);
   std::fflush(stdout);
   const std::string json =
       NightJson(end.results, seconds).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   if (!options.json.empty()) SPEXD_RETURN_IF_ERROR(WriteFileAtomically(options.json, json));
-  return options.plot.empty() ? kOk : DrawJson("spex night --plot", "plot_night.py", json, options.plot);
+  int code = kOk;
+  for (const auto& [flag, script, path] : {std::tuple("--report", "night_page.py", options.report),
+                                           std::tuple("--plot", "plot_night.py", options.plot)}) {
+    if (path.empty()) continue;
+    SPEXD_ASSIGN_OR_RETURN(const int drawn, DrawJson(absl::StrCat("spex night ", flag), script, json, path));
+    code = std::max(code, drawn);
+  }
+  return code;
 }
 
 absl::StatusOr<std::vector<NightRow>> ReadRows(const NightCommandOptions& options) {
@@ -70,22 +81,31 @@ absl::StatusOr<std::vector<NightRow>> ReadRows(const NightCommandOptions& option
 absl::StatusOr<int> Extract(const NightCommandOptions& options, FrameSource* source,
                             const std::set<std::string>& cameras, BatchRecord* record,
                             std::chrono::steady_clock::time_point start, const std::stop_token& stop) {
-  for (const std::string& path : {options.json, options.plot}) {
+  for (const std::string& path : {options.json, options.report, options.plot, options.metrics}) {
     if (!path.empty()) SPEXD_RETURN_IF_ERROR(CheckWritable(path));
   }
   ReportIdleFlags(options.job, options.where, options.output.quiet);
-  const BatchOptions batch = {.in_flight = options.in_flight,
-                              .style = StyleOf(options.output),
-                              .quiet = options.output.quiet,
-                              .verbose = options.output.verbose,
-                              .start = start,
-                              .max_chi2pix = options.output.max_chi2pix,
-                              .products = options.products,
-                              .cameras = cameras,
-                              .record = record};
-  SPEXD_ASSIGN_OR_RETURN(const BatchEnd end, RunBatchAt(options.where, options.job, source, batch, stop));
+  std::optional<NightMetricsFile> metrics;
+  if (!options.metrics.empty()) {
+    metrics.emplace(options.metrics, source->Count().value_or(0));
+    SPEXD_RETURN_IF_ERROR(metrics->Begin());
+  }
+  BatchOptions batch = {.in_flight = options.in_flight,
+                        .style = StyleOf(options.output),
+                        .quiet = options.output.quiet,
+                        .verbose = options.output.verbose,
+                        .start = start,
+                        .max_chi2pix = options.output.max_chi2pix,
+                        .products = options.products,
+                        .cameras = cameras,
+                        .record = record};
+  if (metrics.has_value()) batch.on_result = [&metrics](const BatchResult& result) { metrics->Add(result); };
+  const absl::StatusOr<BatchEnd> ran = RunBatchAt(options.where, options.job, source, batch, stop);
+  const absl::Status noted = metrics.has_value() ? metrics->End() : absl::OkStatus();
+  SPEXD_ASSIGN_OR_RETURN(const BatchEnd end, ran);
   if (end.code == kInterrupted) return end.code;
   SPEXD_ASSIGN_OR_RETURN(const int reported, Report(options, end, SecondsSince(start)));
+  SPEXD_RETURN_IF_ERROR(noted);
   return std::max(end.code, reported);
 }
 
@@ -173,7 +193,16 @@ void AddNight(CLI::App* app, Action* action) {
           ->group("Files");
   AddWatchFlags(command, list, part, &o);
   command->add_option("--json", o.json, "Write what became of every frame")->group("Files");
+  command
+      ->add_option("--report", o.report, "Write what needs attention, pictures and tables as one HTML page")
+      ->group("Files");
   command->add_option("--plot", o.plot, "Draw the night (.png, .pdf, .svg)")->group("Files");
+  command
+      ->add_option(
+          "--metrics-file", o.metrics,
+          "Keep a file of metrics up to date, for the textfile collector of Prometheus's node_exporter "
+          "(.prom)")
+      ->group("Files");
   AddJobFlags(command, "Where", &o.job);
   AddProductNames(command, &o.products.names);
   AddProductInputs(command, &o.products.inputs);

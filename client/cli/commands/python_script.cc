@@ -92,7 +92,7 @@ absl::StatusOr<PythonOutput> ReadPythonScript(const std::string& command, const 
 }
 
 absl::StatusOr<int> DrawJson(const std::string& command, const std::string& script, const std::string& json,
-                             const std::string& picture) {
+                             const std::string& output) {
   SPEXD_ASSIGN_OR_RETURN(const FileDescriptor file, FileInMemory());
   for (size_t done = 0; done < json.size();) {
     const ssize_t count = write(file.get(), json.data() + done, json.size() - done);
@@ -100,7 +100,7 @@ absl::StatusOr<int> DrawJson(const std::string& command, const std::string& scri
     if (count < 0) return absl::InternalError(absl::StrCat("writing to memory: ", std::strerror(errno)));
     done += static_cast<size_t>(count);
   }
-  return RunPythonScript(command, script, {absl::StrCat("/proc/self/fd/", file.get()), picture});
+  return RunPythonScript(command, script, {absl::StrCat("/proc/self/fd/", file.get()), output});
 }
 
 }  // namespace spexd::cli

@@ -1,4 +1,4 @@
-// The Python scripts that draw for spex.
+// The Python scripts that draw for spex, pictures and pages.
 #ifndef SPEXD_CLIENT_CLI_COMMANDS_PYTHON_SCRIPT_H_
 #define SPEXD_CLIENT_CLI_COMMANDS_PYTHON_SCRIPT_H_
 
@@ -22,10 +22,10 @@ struct PythonOutput {
 absl::StatusOr<PythonOutput> ReadPythonScript(const std::string& command, const std::string& script,
                                               const std::vector<std::string>& arguments);
 
-// The same for a script whose arguments are a JSON file and a picture. The JSON reaches it as a file in
-// memory, so that nothing is left behind.
+// The same for a script whose arguments are a JSON file and a picture or page to write. The JSON reaches it
+// as a file in memory, so that nothing is left behind.
 absl::StatusOr<int> DrawJson(const std::string& command, const std::string& script, const std::string& json,
-                             const std::string& picture);
+                             const std::string& output);
 
 }  // namespace spexd::cli
 

@@ -1,5 +1,6 @@
 #include "client/cli/night/night_summary.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -24,10 +25,20 @@ std::string ArmOf(const BatchResult& result) {
   return name.empty() ? "?" : name.substr(0, 1);
 }
 
+json ProductsOf(const BatchResult& result) {
+  return result.record.is_object() ? result.record.value("products", json::object()) : json::object();
+}
+
+int CountFailed(const json& products) {
+  return static_cast<int>(std::count_if(products.begin(), products.end(), [](const json& product) {
+    return product.is_object() && product.contains("error");
+  }));
+}
+
 struct Line {
-  int frames = 0, written = 0, skipped = 0, failed = 0, bad_fits = 0;
+  int frames = 0, written = 0, skipped = 0, failed = 0, bad_fits = 0, not_made = 0;
   double spectra = 0, bins = 0, masked = 0, nodata = 0;
-  std::vector<double> seconds, chi2;
+  std::vector<double> seconds, chi2, snr;
 
   void Add(const BatchResult& result) {
     ++frames;
@@ -41,6 +52,8 @@ struct Line {
     nodata += NumberIn(result.record, "nodata_bins");
     seconds.push_back(NumberIn(result.record, "seconds"));
     chi2.push_back(NumberIn(result.record, "chi2pix"));
+    snr.push_back(NumberIn(result.record, "snr"));
+    not_made += CountFailed(ProductsOf(result));
     const auto bad = result.record.find("bad_fit");
     bad_fits += bad != result.record.end() && bad->is_boolean() && bad->get<bool>() ? 1 : 0;
   }
@@ -48,11 +61,36 @@ struct Line {
 
 std::string Format(const std::string& name, Line line) {
   std::string text =
-      absl::StrFormat("%-7s %7d %8d %8d %7d", name, line.frames, line.written, line.skipped, line.failed);
+      absl::StrFormat("%-6s %6d %7d %7d %6d", name, line.frames, line.written, line.skipped, line.failed);
   if (line.bins > 0) {
-    absl::StrAppend(&text, absl::StrFormat(" %8.0f %9.2f %8.3f %8d %8.2f %8.2f", line.spectra,
-                                           Median(line.seconds), Median(line.chi2), line.bad_fits,
-                                           100 * line.masked / line.bins, 100 * line.nodata / line.bins));
+    absl::StrAppend(
+        &text, absl::StrFormat(" %8.0f %8.2f %8.3f %8d %8.1f %8.2f %8.2f %8d", line.spectra,
+                               Median(line.seconds), Median(line.chi2), line.bad_fits, Median(line.snr),
+                               100 * line.masked / line.bins, 100 * line.nodata / line.bins, line.not_made));
+  }
+  return text + "\n";
+}
+
+// What became of exposures, and the targets of their products: "redshifts 25 of 840".
+std::string FormatExposures(const std::vector<BatchResult>& results) {
+  std::map<State, int> states;
+  std::map<std::string, std::pair<double, double>> targets;  // good ones and all, by product
+  for (const BatchResult& result : results) {
+    if (!result.image.empty()) continue;
+    ++states[result.state];
+    const json products = ProductsOf(result);
+    for (const auto& [name, product] : products.items()) {
+      auto& [good, all] = targets[name];
+      good += NumberIn(product, "good") + NumberIn(product, "accepted");
+      all += NumberIn(product, "targets");
+    }
+  }
+  if (states.empty()) return "";
+  std::string text = absl::StrFormat("exposures: %d written, %d skipped, %d failed", states[State::kWritten],
+                                     states[State::kSkipped], states[State::kFailed]);
+  for (const auto& [name, counts] : targets) {
+    absl::StrAppend(&text,
+                    absl::StrFormat("; %s of %.0f of %.0f targets", name, counts.first, counts.second));
   }
   return text + "\n";
 }
@@ -81,11 +119,11 @@ std::string FormatNight(const std::vector<BatchResult>& results) {
     arms[ArmOf(result)].Add(result);
     all.Add(result);
   }
-  std::string text = absl::StrFormat("%-7s %7s %8s %8s %7s %8s %9s %8s %8s %8s %8s\n", "camera", "frames",
-                                     "written", "skipped", "failed", "spectra", "s/frame", "chi2pix",
-                                     "bad fits", "masked %", "nodata %");
+  std::string text = absl::StrFormat("%-6s %6s %7s %7s %6s %8s %8s %8s %8s %8s %8s %8s %8s\n", "camera",
+                                     "frames", "written", "skipped", "failed", "spectra", "s/frame",
+                                     "chi2pix", "bad fits", "S/N", "masked %", "nodata %", "not made");
   for (const auto& [name, line] : arms) absl::StrAppend(&text, Format(name, line));
-  return absl::StrCat(text, Format("all", std::move(all)));
+  return absl::StrCat(text, Format("all", std::move(all)), FormatExposures(results));
 }
 
 json NightJson(const std::vector<BatchResult>& results, double seconds) {

@@ -11,7 +11,7 @@
 namespace spexd::cli {
 
 // One line for the cameras of each arm (b, r, z), one for frames that failed, whose camera was not read, and
-// one for all.
+// one for all; below, a line about the exposures, if there are any. At most 110 columns.
 std::string FormatNight(const std::vector<BatchResult>& results);
 
 // "format", "seconds" (of the command), "frames" and "exposures": one object each, in the order of the list.

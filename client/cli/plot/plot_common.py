@@ -1,6 +1,9 @@
-"""What the pictures of spex have in common: their Python, their style, how they are written."""
+"""What the pictures and pages of spex have in common: their Python, their style, how they are written."""
+import base64
+import hashlib
 import importlib
 import os
+import re
 import sys
 import tempfile
 
@@ -72,3 +75,34 @@ def write(draw, path):
     """Writes the figure that `draw` makes, whole or not at all; returns the exit code."""
     ending = os.path.splitext(path)[1].lstrip(".") or "png"
     return write_whole(path, lambda partial: draw().savefig(partial, format=ending, facecolor="white"))
+
+
+def write_text(make, path):
+    """Writes the text that `make` returns, whole or not at all; returns the exit code."""
+    def write_to(partial):
+        with open(partial, "w", encoding="utf-8") as file:
+            file.write(make())
+
+    return write_whole(path, write_to)
+
+
+def own_files(names):
+    folder = os.path.dirname(os.path.abspath(__file__))
+    texts = []
+    for name in names:
+        with open(os.path.join(folder, name), encoding="utf-8") as file:
+            texts.append(file.read())
+    return "\n".join(texts)
+
+
+def allowed(text):
+    """The source of a content security policy that allows this script or style alone."""
+    return "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def page(template, styles, scripts, **parts):
+    """The page of a template, with the files of its styles and scripts in it and `parts` at their places (@NAME@)."""
+    script, style = own_files(scripts), own_files(styles)
+    policy = "default-src 'none'; img-src data:; script-src %s; style-src %s" % (allowed(script), allowed(style))
+    parts = {**parts, "POLICY": policy, "STYLE": style, "SCRIPT": script}
+    return re.sub("@([A-Z]+)@", lambda place: parts[place.group(1)], own_files((template,)))

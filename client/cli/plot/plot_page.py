@@ -5,10 +5,8 @@
 """
 import argparse
 import base64
-import hashlib
 import json
 import os
-import re
 import sys
 
 sys.dont_write_bytecode = True  # nothing is left beside an installed script
@@ -136,28 +134,14 @@ def contents(frame, rows, subtracted, truth, unit):
     return about, data
 
 
-def own_file(name):
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf-8") as file:
-        return file.read()
-
-
-def allowed(text):
-    """The source of a content security policy that allows this script or style alone."""
-    return "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 def page(about, data):
     """The page. What comes from files stands in JSON and base64 alone, in which no tag can begin."""
-    script, style = "\n".join(own_file(name) for name in SCRIPTS), own_file("plot_page.css")
     described = json.dumps(about, allow_nan=False)
     for character in "<>&":
         described = described.replace(character, "\\u%04x" % ord(character))
-    parts = {
-        "POLICY": "default-src 'none'; img-src data:; script-src %s; style-src %s" % (allowed(script), allowed(style)),
-        "STYLE": style, "SCRIPT": script, "ABOUT": described,
-        "DATA": "\n".join('<script type="text/plain" id="data-%s">%s</script>' % item for item in data.items()),
-    }
-    return re.sub("@([A-Z]+)@", lambda place: parts[place.group(1)], own_file("plot_page.html"))
+    return plot_common.page("plot_page.html", ("plot_page.css",), SCRIPTS, ABOUT=described,
+                            DATA="\n".join('<script type="text/plain" id="data-%s">%s</script>' % item
+                                           for item in data.items()))
 
 
 def main():
@@ -194,11 +178,7 @@ def main():
     if galaxies is not None:
         add_galaxies(rows, galaxies, about)
 
-    def write(path):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(page(about, data))
-
-    return plot_common.write_whole(arguments.output, write)
+    return plot_common.write_text(lambda: page(about, data), arguments.output)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/terminal/terminal_text.h"
 #include "core/base/median.h"
+#include "core/base/threads/parallel.h"
 #include "core/fits/writers.h"
 #include "core/products/product_files.h"
 
@@ -58,7 +59,7 @@ class ProductWriter {
                        {"rejected_bins", sky.rejected},
                        {"rounds", sky.rounds},
                        {"level", SkyLevel(sky)}};
-    result->written = spexd::WriteSky(frame_, sky, result->path);
+    result->written = spexd::WriteSky(frame_, sky, result->path, threads_);
   }
   void WriteSframeTo(ProductResult* result) const {
     result->made = products_.sky.status();
@@ -76,7 +77,7 @@ class ProductWriter {
         absl::StrCat("velocities of ", products_.targets.size(), " targets, ", good, " without a warning");
     result->numbers = {{"targets", products_.targets.size()}, {"good", good}};
     result->written = spexd::WriteVelocities(frame_, products_.targets, *products_.velocities,
-                                             made_.parameters, VelocityOptions(), result->path);
+                                             made_.parameters, VelocityOptions(), result->path, threads_);
   }
   void WriteRedshiftsTo(ProductResult* result) const {
     result->made = products_.lines.status();
@@ -100,9 +101,14 @@ class ProductWriter {
 std::vector<ProductResult> WriteProducts(const Frame& frame, const ProductPaths& paths,
                                          const NamedProducts& made, int threads) {
   const ProductWriter writer(frame, made, threads);
-  std::vector<ProductResult> results;
-  for (const auto& [name, path] : paths.Named()) results.push_back(writer.Write(name, path));
-  return results;
+  const std::vector<std::pair<std::string, std::string>> named = paths.Named();
+  std::vector<ProductResult> results(named.size());
+  const absl::Status status = ParallelFor(static_cast<int64_t>(named.size()), threads, [&](int64_t k) {
+    const auto& [name, path] = named[static_cast<size_t>(k)];
+    results[static_cast<size_t>(k)] = writer.Write(name, path);
+    return absl::OkStatus();
+  });
+  return status.ok() ? results : FailedProducts(paths, status);
 }
 
 std::vector<ProductResult> FailedProducts(const ProductPaths& paths, const absl::Status& error) {

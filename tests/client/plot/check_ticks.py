@@ -15,14 +15,18 @@ plt = plot_common.load_pyplot()
 import numpy as np
 
 
-def labels(axis):
-    """Texts at the ticks of an axis that are within its range."""
+def shown_labels(axis):
+    """Texts at the ticks of an axis that are within its range, as matplotlib's objects."""
     low, high = sorted(axis.get_view_interval())
     slack = 1e-9 * (high - low)
     ticks = axis.get_major_ticks() + axis.get_minor_ticks()
     inside = [tick for tick in ticks if low - slack <= tick.get_loc() <= high + slack]
-    pairs = [(label.get_visible(), label.get_text()) for tick in inside for label in (tick.label1, tick.label2)]
-    return [text for visible, text in pairs if visible and text]
+    found = [label for tick in inside for label in (tick.label1, tick.label2)]
+    return [label for label in found if label.get_visible() and label.get_text()]
+
+
+def labels(axis):
+    return [label.get_text() for label in shown_labels(axis)]
 
 
 def axes_of(figure):
@@ -67,43 +71,47 @@ def check_choices():
 
 
 def check_night():
-    """Exposures are named below the panels, nothing is cut off, and failures look like no camera."""
+    """Exposures are named, nothing is cut off or covers another text, and all values are within their panels."""
+    import night_findings
     import plot_night
 
     frames = [{"image": "preproc-%s0-%08d.fits" % (arm, expid), "output": "o.fits", "expid": label, "state": "written",
-               "camera": arm + "0", "seconds": 2.0, "chi2pix": chi2pix, "masked_bins": 0, "bins": 10}
+               "camera": arm + "0", "seconds": 2.0, "chi2pix": chi2pix, "bad_fit": chi2pix > 1.2, "masked_bins": 0, "bins": 10}
               for expid, label in ((51060, "51060"), (51061, ""), (51262, "twilight"))
               for arm, chi2pix in (("b", 1.0), ("r", 900.0), ("z", 1.1))]
     frames[4] = {"image": "preproc-r0-00051061.fits", "output": "o.fits", "state": "failed"}
-    assert len(plot_night.draw({"frames": frames, "seconds": 3}).axes) == len(plot_night.PANELS)
-    for k, status in ((0, "ok"), (2, "weak"), (3, "ok"), (5, "relative"), (6, "ok")):
-        frames[k]["trace_shifts"] = dict.fromkeys("xy", {"status": status, "mean": 0.1 * k, "min": 0.1 * k - 0.05,
-                                                         "max": 0.1 * k + 0.2, "error": 0.03})
-    frames[7]["trace_shifts"] = dict.fromkeys("xy", {"status": "refused", "mean": None, "min": None, "max": None,
-                                                     "error": None})
-    frames[8]["trace_shifts"] = dict.fromkeys("xy", {"status": "none", "mean": None, "min": None, "max": None,
-                                                     "error": None})
-    figure = plot_night.draw({"frames": frames, "seconds": 3})
-    figure.canvas.draw()
-    for axes in figure.axes[len(plot_night.PANELS):]:
-        marks = axes.get_legend_handles_labels()[1]
-        assert {"mean, ok", "mean, weak", "mean, relative", "refused", "smallest to largest"} <= set(marks), marks
-        assert sorted(text.get_text() for text in axes.texts) == ["b0", "z0"], "series are named"
-        series = next(line for line in axes.lines if line.get_color() == plot_night.ARMS["b"])
-        assert np.allclose(series.get_ydata(), [0.0, 0.3, 0.6]), series.get_ydata()
-        assert all(bar.get_paths()[0].get_extents().y1 < axes.get_ylim()[1] for bar in axes.collections)
-    assert labels(figure.axes[-1].xaxis) == ["51060", "51061", "twilight"], labels(figure.axes[-1].xaxis)
+    for k, status in ((0, "ok"), (2, "weak"), (3, "ok"), (5, "relative"), (6, "ok"), (7, "refused")):
+        mean = 0.1 * k if status != "refused" else None
+        frames[k]["trace_shifts"] = dict.fromkeys("xy", {"status": status, "mean": mean, "min": mean, "max": mean and mean + 0.2,
+                                                         "error": 0.03})
+    night = night_findings.Night({"frames": frames, "exposures": [], "seconds": 3})
+    figure = plot_night.draw(night)
+    matrix, panels = figure.axes[1], [axes for axes in figure.axes if axes.lines]
+    titles = {axes.get_title(loc="left").split(":")[0] for axes in panels}
+    assert titles == {"Fit", "Masked bins (%)", "Trace shift dx", "Trace shift dy",
+                      "Time of a frame, in the queue too (seconds)"}, titles
+    assert check(figure) > 2
+    assert labels(matrix.yaxis) == ["51060", "51061", "twilight"], labels(matrix.yaxis)
+    assert labels(matrix.xaxis) == ["b0", "r0", "z0"], labels(matrix.xaxis)
+    assert [text.get_text() for text in matrix.texts] == ["1.00", "900.00", "1.10", "1.00", "\u00d7", "1.10", "1.00", "900.00", "1.10"]
+    shifts = next(axes for axes in panels if "dx" in axes.get_title(loc="left"))
+    series = next(line for line in shifts.lines if line.get_color() == plot_night.ARMS["b"])
+    assert np.allclose(series.get_ydata(), [0.0, 0.3, 0.6]), series.get_ydata()
+    assert all(bars.get_paths()[0].get_extents().y1 < shifts.get_ylim()[1] for bars in shifts.collections)
     edge = figure.bbox
     for axes in figure.axes:
-        for artist in axes.xaxis.get_ticklabels() + axes.yaxis.get_ticklabels() + [axes.xaxis.label, axes.yaxis.label]:
-            if artist.get_text() and artist.get_visible():
-                box = artist.get_window_extent()
-                assert edge.x0 <= box.x0 and box.x1 <= edge.x1 and edge.y0 <= box.y0 and box.y1 <= edge.y1, artist
+        ticks = shown_labels(axes.xaxis) + shown_labels(axes.yaxis) if axes.axison else []
+        texts = ticks + [axes.xaxis.label, axes.yaxis.label] + axes.texts
+        boxes = [text.get_window_extent() for text in texts if text.get_text()]
+        for k, box in enumerate(boxes):
+            assert edge.x0 <= box.x0 and box.x1 <= edge.x1 and edge.y0 <= box.y0 and box.y1 <= edge.y1, k
+            assert not any(box.expanded(0.9, 0.9).overlaps(other) for other in boxes[k + 1:]), (axes.get_title(loc="left"), k)
+    for axes in panels:
         low, high = axes.get_ylim()
         for line in axes.lines:
-            if line.get_label() not in ("failed", "refused"):
-                assert all(low < y < high for y in line.get_ydata()), (axes.get_ylabel(), line.get_ydata())
-    assert plot_night.FAILED not in plot_night.ARMS.values()
+            if line.get_label() != "failed frame":
+                assert all(low < y < high for y in line.get_ydata()), (axes.get_title(loc="left"), line.get_ydata())
+    assert plot_night.PURPLE not in plot_night.ARMS.values()
 
 
 def main():

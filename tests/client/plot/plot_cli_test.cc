@@ -282,6 +282,22 @@ TEST_F(SpexPlot, WritesPagesThatShowInChromium) {
   EXPECT_EQ(shown.exit_code, 0) << shown.output;
 }
 
+TEST(NightReports, TellWhatWentWrongAndNothingOfUsualNights) {
+  const TempFolder folder;
+  EXPECT_THAT(RunPython({Script("bad_night.py"), BinFolder(), folder / "night.json"}), ExitsWith(0));
+}
+
+TEST(NightReports, ArePagesThatShowInChromium) {
+  const TempFolder folder;
+  const std::string night = folder / "night.json", page = folder / "night.html";
+  ASSERT_THAT(RunPython({Script("bad_night.py"), BinFolder(), night}), ExitsWith(0));
+  ASSERT_THAT(RunPython({BinFolder() + "/night_page.py", night, page}), ExitsWith(0));
+  EXPECT_THAT(ReadBytes(page), Not(HasSubstr("<script>alert")));
+  const CommandResult shown = RunPython({Script("check_night_page.py"), page});
+  if (shown.exit_code == kSkipped) GTEST_SKIP() << shown.output;
+  EXPECT_EQ(shown.exit_code, 0) << shown.output;
+}
+
 TEST_F(SpexPlot, WritesPagesWhoseVelocitiesAndRedshiftsShowInChromium) {
   const std::string velocities = Velocities(), page = folder_ / "a.html";
   ASSERT_THAT(Spex({"plot", Frame(), "--html", page, "--sframe", Sframe(), "--velocities", velocities,
