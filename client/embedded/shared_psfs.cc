@@ -35,11 +35,11 @@ class SharedPsfs::Hold {
   Entry* entry_;
 };
 
-SharedPsfs::SharedPsfs(const std::vector<std::string>& paths) {
+SharedPsfs::SharedPsfs(const std::vector<std::string>& paths, Keep keep) : keep_(keep) {
   std::map<std::string, int> jobs;
   for (const std::string& path : paths) ++jobs[path];
   for (const auto& [path, count] : jobs) {
-    if (count < 2) continue;
+    if (count < 2 && keep == Keep::kUntilTheLastJob) continue;
     auto entry = std::make_unique<Entry>();
     {
       const MutexLock lock(&entry->mutex);
@@ -80,6 +80,7 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> SharedPsfs::Prepare(Engine* e
 }
 
 void SharedPsfs::EndJob(const std::string& path) {
+  if (keep_ == Keep::kAlways) return;
   Entry& entry = *entries_.at(path);
   const MutexLock lock(&entry.mutex);
   if (--entry.jobs > 0) return;

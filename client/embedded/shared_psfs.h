@@ -16,12 +16,15 @@
 
 namespace spexd::client {
 
-// Safe to use from many threads. A PSF is kept until its last job has ended, with the grid that was prepared
-// last.
+// Safe to use from many threads. A PSF is kept until its last job has ended, or as long as this lives, with
+// the grid that was prepared last.
 class SharedPsfs {
  public:
-  // `paths`: the PSF of each job. Those that stand there once are not shared.
-  explicit SharedPsfs(const std::vector<std::string>& paths);
+  // Whether jobs end; kAlways: others come at any time.
+  enum class Keep { kUntilTheLastJob, kAlways };
+  // `paths`: the PSF of each job; those that stand there once are not shared. With kAlways, the PSFs of all
+  // jobs.
+  explicit SharedPsfs(const std::vector<std::string>& paths, Keep keep = Keep::kUntilTheLastJob);
 
   bool Shares(const std::string& path) const;
   // REQUIRES for the following: Shares(path).
@@ -47,6 +50,7 @@ class SharedPsfs {
     std::shared_ptr<const PreparedPsf> prepared;
   };
 
+  const Keep keep_;
   std::map<std::string, std::unique_ptr<Entry>> entries_;  // not changed after the constructor
 };
 

@@ -326,6 +326,15 @@ TEST(SharedPsfs, AreReadAndPreparedOnceUntilTheirLastJobEnds) {
   EXPECT_TRUE(kept.expired());
 }
 
+TEST(SharedPsfs, AreKeptForJobsThatMayComeAtAnyTime) {
+  const SmallFrame frame;
+  client::SharedPsfs psfs({frame.psf()}, client::SharedPsfs::Keep::kAlways);
+  ASSERT_TRUE(psfs.Shares(frame.psf()));
+  const std::weak_ptr<const Psf> kept = *psfs.Load(frame.psf(), {});
+  psfs.EndJob(frame.psf());
+  EXPECT_FALSE(kept.expired());
+}
+
 // Prepares a PSF once the test says so.
 class HeldEngine : public Engine {
  public:

@@ -207,6 +207,7 @@ TEST(RecordFiles, OutliveATornLineAndKeepClaimsApart) {
   EXPECT_EQ((**one->Find("c"))["n"], 2);
   EXPECT_TRUE(*one->Claim("x"));
   EXPECT_FALSE(*two->Claim("x"));
+  EXPECT_FALSE(*one->Claim("x"));  // by another thread
   EXPECT_TRUE(*two->Claim("y"));
   one->Release("x");
   EXPECT_TRUE(*two->Claim("x"));

@@ -54,8 +54,8 @@ void BatchProgress::PrintError(const std::string& line) {
 void BatchProgress::Draw() {
   if (style_ != ProgressStyle::kBar) return;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  const ProgressLine line = {"extracting", ended_,  frames_,           spectra_,
-                             seconds,      seconds, TerminalColumns(), "frames"};
+  const std::string state = frames_ == 0 ? absl::StrCat(ended_, " frames") : "extracting";
+  const ProgressLine line = {state, ended_, frames_, spectra_, seconds, seconds, TerminalColumns(), "frames"};
   std::fputs(absl::StrCat("\r\x1b[K", FormatBar(line, TerminalHasUnicode())).c_str(), stdout);
   std::fflush(stdout);
   drawn_ = true;

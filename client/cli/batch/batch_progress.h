@@ -15,6 +15,7 @@ namespace spexd::cli {
 // Safe to use from many threads.
 class BatchProgress {
  public:
+  // `frames`: their number, 0 if it is not known.
   BatchProgress(ProgressStyle style, int frames) : style_(style), frames_(frames) {}
   ~BatchProgress() { End(); }
 

@@ -20,6 +20,7 @@ struct BatchResult {
   std::string expid = {};               // the list's label
   nlohmann::json record = {};           // of one that was written or skipped
   std::string error = {};
+  int code = 0;  // what it makes of the exit code
 };
 
 // A number in a record, or 0. A record may come of any process, so nothing is taken for granted of it.

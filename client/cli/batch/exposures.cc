@@ -41,14 +41,14 @@ std::optional<Exposure> Exposures::Add(const FrameTask& task, const json& record
   Group& group = groups_[key];
   group.expid = TextIn(record, "expid");
   // A frame whose sky could not be made has no part in its exposure.
-  group.arms[camera] = {of_file.contains("error") ? ""
-                        : less_sky_               ? task.products.sframe
-                                                  : task.output.frame,
-                        TextIn(record.value("files", json::object()), file)};
-  if (!IsComplete(group.arms)) return std::nullopt;
-  std::optional<Exposure> exposure = MakeExposure(group);
-  groups_.erase(key);
-  return exposure;
+  const Arm arm = {of_file.contains("error") ? ""
+                   : less_sky_               ? task.products.sframe
+                                             : task.output.frame,
+                   TextIn(record.value("files", json::object()), file)};
+  const Arm before = std::exchange(group.arms[camera], arm);
+  if ((group.returned && before.checksum == arm.checksum) || !IsComplete(group.arms)) return std::nullopt;
+  group.returned = true;
+  return MakeExposure(group);
 }
 
 bool Exposures::IsComplete(const Arms& arms) const {
@@ -75,6 +75,7 @@ std::vector<Exposure> Exposures::Rest() {
   const MutexLock lock(&mutex_);
   std::vector<Exposure> rest;
   for (const auto& [key, group] : groups_) {
+    if (group.returned) continue;
     if (std::optional<Exposure> exposure = MakeExposure(group)) rest.push_back(*std::move(exposure));
   }
   groups_.clear();

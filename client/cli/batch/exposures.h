@@ -29,7 +29,7 @@ class Exposures {
   Exposures(const BatchProducts& products, std::set<std::string> cameras);
 
   // A frame is there, with its record: returns its exposure if all cameras of the spectrograph are there
-  // now. Frames without EXPID or CAMERA belong to no exposure.
+  // now, and again if the frame replaces another. Frames without EXPID or CAMERA belong to no exposure.
   std::optional<Exposure> Add(const FrameTask& task, const nlohmann::json& record)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -49,6 +49,7 @@ class Exposures {
   struct Group {
     std::string expid;
     Arms arms;
+    bool returned = false;  // with these arms
   };
 
   // nullopt: none of its frames has a part in it.

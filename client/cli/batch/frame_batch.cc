@@ -78,11 +78,13 @@ NamedFiles WithoutFailed(NamedFiles files, const std::vector<ProductResult>& pro
   return files;
 }
 
-// What the summary tells of all frames.
+// The name of a result in messages.
+const std::string& FileOf(const BatchResult& result) {
+  return result.image.empty() ? result.output : result.image;
+}
+
+// What the summary tells of all frames that were written.
 struct Totals {
-  int code = kOk;
-  int written = 0, skipped = 0, not_reached = 0, exposures = 0;
-  std::vector<std::string> failed;  // their inputs, or outputs of exposures
   int64_t spectra = 0, bins = 0, masked_bins = 0, nodata_bins = 0;
   double largest_residual = -1, largest_root_error = -1;  // none yet
   std::vector<StageSeconds> stages;
@@ -93,7 +95,6 @@ struct Totals {
 };
 
 void Totals::Add(const FrameOutput& output, const JobOutcome& outcome) {
-  ++written;
   spectra += outcome.frame.fibres.count;
   bins += static_cast<int64_t>(outcome.frame.spectra.flux.size());
   masked_bins += outcome.summary.masked_bins;
@@ -147,14 +148,19 @@ class Batch {
   void Take(const Exposure& exposure);
   absl::StatusOr<nlohmann::json> Analyse(const Exposure& exposure, const nlohmann::json& made_of);
 
+  // A frame, or an exposure, has failed.
+  void Fail(const NumberedFrame& frame, const absl::Status& status, int code) ABSL_LOCKS_EXCLUDED(mutex_);
   void Fail(BatchResult result, const absl::Status& status, int code) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Keeps a result, and raises the exit code to `code`.
+  // A stop ended the work on a frame.
+  void Leave(const NumberedFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps a result; a frame's replaces what it came to before. `code`: what it makes of the exit code.
   void Add(BatchResult result, int code) ABSL_LOCKS_EXCLUDED(mutex_);
   // Notes a frame that no server took.
   void Refused() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool endless() const { return !source_->Count().has_value(); }
   bool ends() const { return stop_.stop_requested() || gave_up_; }
   BatchResult ResultOf(const NumberedFrame& frame, State state) const;
-  void PrintSummary(const Totals& totals, size_t frames) const;
+  void PrintSummary(const Totals& totals, const std::vector<BatchResult>& results) const;
   absl::Status RunThreads(size_t tasks, void (Batch::*work)());
 
   FrameSource* const source_;
@@ -170,6 +176,7 @@ class Batch {
   Totals totals_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> lost_ ABSL_GUARDED_BY(mutex_);  // images of frames that another run may extract
   std::vector<BatchResult> results_ ABSL_GUARDED_BY(mutex_);
+  std::map<size_t, size_t> result_of_ ABSL_GUARDED_BY(mutex_);  // by the frame's number
   int refused_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;  // frames that no server took since one was written
 };
 
@@ -195,6 +202,7 @@ BatchResult Batch::ResultOf(const NumberedFrame& frame, State state) const {
 
 void Batch::Take(const NumberedFrame& frame) {
   const FrameTask& task = frame.task;
+  if (!task.refused.ok()) return Fail(frame, task.refused, ExitCodeOf(task.refused));
   std::string fiberflat;
   const auto describe = [&]() -> absl::StatusOr<nlohmann::json> {
     if (task.products.any() && workers_.fiberflats != nullptr) {
@@ -214,14 +222,12 @@ void Batch::Take(const NumberedFrame& frame) {
   if (claim.ok() && claim->state == BatchRecord::State::kElsewhere) return source_->Later(frame);
   if (claim.ok() && claim->state == BatchRecord::State::kToDo) {
     const absl::Status status = CatchExceptions([&] { RunJob(frame, fiberflat, claim->made_of); });
-    if (!status.ok()) Fail(ResultOf(frame, State::kFailed), status, ExitCodeOf(status));
+    if (!status.ok()) Fail(frame, status, ExitCodeOf(status));
     if (options_.record != nullptr) options_.record->End(task.Files());
     return;
   }
   if (workers_.on_unused) workers_.on_unused(task.job);
-  if (!claim.ok()) {
-    return Fail(ResultOf(frame, State::kFailed), claim.status(), ExitCodeOf(claim.status()));
-  }
+  if (!claim.ok()) return Fail(frame, claim.status(), ExitCodeOf(claim.status()));
   Skip(frame, std::move(claim->record));
 }
 
@@ -234,18 +240,18 @@ void Batch::RunJob(const NumberedFrame& frame, const std::string& fiberflat, con
   }
   FrameObserver observer(&progress_, job.image);
   const absl::StatusOr<JobOutcome> outcome = workers_.extractor->Run(job, &observer, stop_);
-  if (stop_.stop_requested()) return;
+  if (stop_.stop_requested()) return Leave(frame);
   if (!outcome.ok()) {
     const int code = ExitCodeOf(outcome.status());
-    if (absl::IsUnavailable(outcome.status()) && !observer.accepted()) Refused();
+    if (absl::IsUnavailable(outcome.status()) && !observer.accepted() && !endless()) Refused();
     // Cancelled by the server, if at all.
-    return Fail(ResultOf(frame, State::kFailed), outcome.status(), code == kInterrupted ? kServer : code);
+    return Fail(frame, outcome.status(), code == kInterrupted ? kServer : code);
   }
   std::vector<ProductResult> products;
   int code = kOk;
   absl::StatusOr<nlohmann::json> record = Write(frame.task, *outcome, made_of, &products, &code);
-  if (stop_.stop_requested() && !record.ok()) return;
-  if (!record.ok()) return Fail(ResultOf(frame, State::kFailed), record.status(), code);
+  if (stop_.stop_requested() && !record.ok()) return Leave(frame);
+  if (!record.ok()) return Fail(frame, record.status(), code);
   Succeed(frame, *outcome, products, *std::move(record));
 }
 
@@ -295,35 +301,53 @@ void Batch::Skip(const NumberedFrame& frame, nlohmann::json record) {
     progress_.Note(LineAbout(task.job.image, *beyond));
     code = kDifferent;
   }
-  {
-    const MutexLock lock(&mutex_);
-    ++totals_.skipped;
-  }
   const std::optional<Exposure> exposure = exposures_.Add(task, record);
   BatchResult result = ResultOf(frame, State::kSkipped);
   result.record = std::move(record);
   Add(std::move(result), code);
+  source_->Ended(frame, /*may_pass=*/false);
   if (exposure.has_value()) Take(*exposure);
 }
 
 void Batch::Add(BatchResult result, int code) {
+  result.code = code;
   const MutexLock lock(&mutex_);
-  totals_.code = std::max(totals_.code, code);
+  const auto [at, is_new] = result.image.empty() ? std::pair(result_of_.end(), true)
+                                                 : result_of_.emplace(result.number, results_.size());
+  // One that this run has written stays written when it comes again unchanged.
+  const bool unchanged =
+      !is_new && result.state == State::kSkipped && results_[at->second].state == State::kWritten;
+  if (unchanged) return;
   if (options_.on_result) options_.on_result(result);
-  results_.push_back(std::move(result));
+  if (is_new) {
+    results_.push_back(std::move(result));
+  } else {
+    results_[at->second] = std::move(result);
+  }
+}
+
+void Batch::Fail(const NumberedFrame& frame, const absl::Status& status, int code) {
+  std::string message(status.message());
+  if (const auto again = source_->Ended(frame, MayPass(status)); again.has_value()) {
+    absl::StrAppend(&message, absl::StrFormat("; trying again in %d s", again->count()));
+  }
+  Fail(ResultOf(frame, State::kFailed), absl::Status(status.code(), message), code);
 }
 
 void Batch::Fail(BatchResult result, const absl::Status& status, int code) {
-  const std::string& file = result.image.empty() ? result.output : result.image;
   result.state = State::kFailed;
   result.error = std::string(status.message());
-  progress_.OnFailed(LineAbout(file, status.message()));
-  {
+  progress_.OnFailed(LineAbout(FileOf(result), status.message()));
+  if (!result.image.empty() && MayPass(status) && !endless()) {
     const MutexLock lock(&mutex_);
-    totals_.failed.push_back(file);
-    if (!result.image.empty() && MayPass(status)) lost_.push_back(file);
+    lost_.push_back(result.image);
   }
   Add(std::move(result), code);
+}
+
+void Batch::Leave(const NumberedFrame& frame) {
+  Add(ResultOf(frame, State::kNotReached), kOk);
+  source_->Ended(frame, /*may_pass=*/false);
 }
 
 void Batch::Refused() {
@@ -368,6 +392,7 @@ void Batch::Succeed(const NumberedFrame& frame, const JobOutcome& outcome,
   BatchResult result = ResultOf(frame, State::kWritten);
   result.record = std::move(record);
   Add(std::move(result), code);
+  source_->Ended(frame, /*may_pass=*/false);
   if (exposure.has_value()) Take(*exposure);
 }
 
@@ -400,10 +425,6 @@ void Batch::Take(const Exposure& exposure) {
                 : code == kInterrupted ? kServer
                                        : code);
   }
-  {
-    const MutexLock lock(&mutex_);
-    ++totals_.exposures;
-  }
   result.record = *std::move(record);
   Add(std::move(result), kOk);
 }
@@ -423,11 +444,22 @@ absl::StatusOr<nlohmann::json> Batch::Analyse(const Exposure& exposure, const nl
   return record;
 }
 
-void Batch::PrintSummary(const Totals& totals, size_t frames) const {
+void Batch::PrintSummary(const Totals& totals, const std::vector<BatchResult>& results) const {
   const double seconds = SecondsSince(options_.start);
-  std::string text = absl::StrFormat("%d of %d frames written", totals.written, frames);
-  if (totals.skipped > 0) absl::StrAppend(&text, absl::StrFormat(", %d skipped", totals.skipped));
-  if (totals.written > 0) {
+  std::map<State, int> frames;
+  int exposures = 0;
+  std::vector<std::string> failed;
+  for (const BatchResult& result : results) {
+    if (result.state == State::kFailed) failed.push_back(FileOf(result));
+    if (!result.image.empty()) ++frames[result.state];
+    if (result.image.empty() && result.state == State::kWritten) ++exposures;
+  }
+  const int written = frames[State::kWritten], skipped = frames[State::kSkipped];
+  const int not_reached = frames[State::kNotReached];
+  std::string text = absl::StrFormat("%d of %d frames written", written,
+                                     written + skipped + not_reached + frames[State::kFailed]);
+  if (skipped > 0) absl::StrAppend(&text, absl::StrFormat(", %d skipped", skipped));
+  if (written > 0) {
     const double bins = static_cast<double>(std::max<int64_t>(totals.bins, 1));
     absl::StrAppend(&text,
                     absl::StrFormat(": %d spectra, %.2f %% masked, %.2f %% without data", totals.spectra,
@@ -435,21 +467,21 @@ void Batch::PrintSummary(const Totals& totals, size_t frames) const {
                                     100 * static_cast<double>(totals.nodata_bins) / bins));
   }
   absl::StrAppend(&text, "\n");
-  if (!totals.failed.empty()) absl::StrAppend(&text, "Failed: ", absl::StrJoin(totals.failed, ", "), "\n");
-  if (totals.not_reached > 0) absl::StrAppend(&text, "Not tried: ", totals.not_reached, " frames\n");
-  if (totals.exposures > 0) {
-    absl::StrAppend(&text, "Velocities and redshifts over all arms: ", totals.exposures, " exposures\n");
+  if (!failed.empty()) absl::StrAppend(&text, "Failed: ", absl::StrJoin(failed, ", "), "\n");
+  if (not_reached > 0) absl::StrAppend(&text, "Not tried: ", not_reached, " frames\n");
+  if (exposures > 0) {
+    absl::StrAppend(&text, "Velocities and redshifts over all arms: ", exposures, " exposures\n");
   }
-  for (const auto& [note, frames] : totals.notes) {
-    absl::StrAppend(&text, note, absl::StrFormat(" (%d frames)\n", frames));
+  for (const auto& [note, times] : totals.notes) {
+    absl::StrAppend(&text, note, absl::StrFormat(" (%d frames)\n", times));
   }
   if (options_.verbose) {
     absl::StrAppend(&text, DescribeWork(totals.largest_residual, totals.largest_root_error, totals.stages));
   }
-  if (totals.written > 0) {
-    absl::StrAppend(&text, absl::StrFormat("Total %.2f s, %.2f frames/s, %d at once; engine %s\n", seconds,
-                                           totals.written / seconds, options_.in_flight,
-                                           absl::StrJoin(totals.engines, ", ")));
+  if (written > 0) {
+    absl::StrAppend(
+        &text, absl::StrFormat("Total %.2f s, %.2f frames/s, %d at once; engine %s\n", seconds,
+                               written / seconds, options_.in_flight, absl::StrJoin(totals.engines, ", ")));
   }
   std::fputs(text.c_str(), stdout);
 }
@@ -467,15 +499,9 @@ absl::Status Batch::RunThreads(size_t tasks, void (Batch::*work)()) {
 
 BatchEnd Batch::Run() {
   absl::Status status = RunThreads(source_->Count().value_or(kMaxFramesAtOnce), &Batch::WorkOnFrames);
-  // Frames that nobody has begun.
-  std::stop_source at_once;
-  at_once.request_stop();
-  int not_reached = 0;
-  while (const std::optional<NumberedFrame> frame = source_->Next(at_once.get_token())) {
-    Add(ResultOf(*frame, State::kNotReached), kOk);
-    ++not_reached;
-  }
-  if (status.ok() && !ends() && workers_.exposures != nullptr) {
+  for (const NumberedFrame& frame : source_->Rest()) Add(ResultOf(frame, State::kNotReached), kOk);
+  // Cameras that a batch without end lacks may come with the next.
+  if (status.ok() && !ends() && !endless() && workers_.exposures != nullptr) {
     std::vector<std::string> lost;
     {
       const MutexLock lock(&mutex_);
@@ -487,20 +513,21 @@ BatchEnd Batch::Run() {
   }
   progress_.End();
   const MutexLock lock(&mutex_);
-  totals_.not_reached = not_reached;
   std::stable_sort(results_.begin(), results_.end(), [](const BatchResult& a, const BatchResult& b) {
     return std::pair(a.image.empty(), a.number) < std::pair(b.image.empty(), b.number);
   });
-  const auto frames = static_cast<size_t>(
-      std::count_if(results_.begin(), results_.end(), [](const BatchResult& r) { return !r.image.empty(); }));
-  BatchEnd end = {totals_.code, std::move(results_)};
-  if (stop_.stop_requested()) {
-    std::fprintf(stderr, "spex: interrupted; %d of %d frames were written\n", totals_.written,
-                 static_cast<int>(source_->Count().value_or(frames)));
+  BatchEnd end = {kOk, std::move(results_)};
+  for (const BatchResult& result : end.results) end.code = std::max(end.code, result.code);
+  if (stop_.stop_requested() && !endless()) {
+    const auto written = std::count_if(end.results.begin(), end.results.end(), [](const BatchResult& result) {
+      return !result.image.empty() && result.state == State::kWritten;
+    });
+    std::fprintf(stderr, "spex: interrupted; %d of %d frames were written\n", static_cast<int>(written),
+                 static_cast<int>(source_->Count().value_or(0)));
     end.code = kInterrupted;
     return end;
   }
-  if (!options_.quiet) PrintSummary(totals_, frames);
+  if (!options_.quiet) PrintSummary(totals_, end.results);
   if (!status.ok()) end.code = std::max<int>(end.code, cli::Fail(status));
   return end;
 }

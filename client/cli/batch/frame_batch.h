@@ -29,7 +29,7 @@ struct BatchOptions {
   std::chrono::steady_clock::time_point start;  // when the command began
   std::optional<double> max_chi2pix = {};       // of --max-chi2pix
   BatchProducts products = {};
-  std::set<std::string> cameras = {};  // of exposures that do not wait for the batch's end (Exposures)
+  std::set<std::string> cameras = {};  // of the exposures of a source without end (Exposures)
   BatchRecord* record = nullptr;       // none: everything is to be done
   // Called with each result as soon as it is there, from one thread at a time; may be empty.
   std::function<void(const BatchResult&)> on_result = {};
@@ -56,7 +56,8 @@ struct BatchEnd {
 // complete; then the exposures'. A frame that fails is named on stderr and stops no other. A product that
 // cannot be made of its inputs harms no other file; one that may be made at another time lets its frame fail.
 // If no server takes any frame, the remaining ones are not tried. The code is the highest of all, or
-// kInterrupted once a stop is requested; what is written by then stays.
+// kInterrupted once a stop is requested; what is written by then stays. A source without a count ends with a
+// stop, which is no interruption then, and its frames are tried whether or not a server is there.
 BatchEnd RunBatch(FrameSource* source, const BatchOptions& options, const BatchWorkers& workers,
                   const std::stop_token& stop);
 

@@ -67,6 +67,22 @@ std::string OutputName(const std::string& prefix, const std::string& input) {
   return absl::StrCat(prefix, "-", absl::StripPrefix(name, "preproc-"), ".fits");
 }
 
+absl::StatusOr<FrameTask> MakeTask(JobFlags flags, const std::string& input, const std::string& psf,
+                                   const OutputFolders& folders, const BatchProducts& products) {
+  const auto in_folder = [](const std::string& folder, const std::string& name) {
+    return (std::filesystem::path(folder) / name).string();
+  };
+  flags.input = input;
+  flags.psf = psf;
+  FrameTask task;
+  SPEXD_ASSIGN_OR_RETURN(task.job, MakeJob(flags, !folders.models.empty()));
+  task.output.frame = in_folder(folders.frames, OutputName("frame", input));
+  if (task.job.spec.model) task.output.model = in_folder(folders.models, OutputName("model", input));
+  task.output.wants_scores = flags.spec.scores;
+  task.products = NameProducts(products, task.output.frame);
+  return task;
+}
+
 absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const ProductInputs& inputs,
                             const InputNames& names) {
   MakeFolders(tasks);
@@ -95,20 +111,10 @@ absl::StatusOr<std::vector<FrameTask>> ListFrames(const JobFlags& flags,
                                                   const OutputFolders& folders,
                                                   const BatchProducts& products) {
   SPEXD_RETURN_IF_ERROR(CheckCounts(inputs, psfs));
-  const auto in_folder = [](const std::string& folder, const std::string& name) {
-    return (std::filesystem::path(folder) / name).string();
-  };
   std::vector<FrameTask> tasks;
-  JobFlags own = flags;
   for (size_t k = 0; k < inputs.size(); ++k) {
-    own.input = inputs[k];
-    own.psf = psfs.size() == 1 ? psfs[0] : psfs[k];
-    FrameTask task;
-    SPEXD_ASSIGN_OR_RETURN(task.job, MakeJob(own, !folders.models.empty()));
-    task.output.frame = in_folder(folders.frames, OutputName("frame", own.input));
-    if (task.job.spec.model) task.output.model = in_folder(folders.models, OutputName("model", own.input));
-    task.output.wants_scores = flags.spec.scores;
-    task.products = NameProducts(products, task.output.frame);
+    const std::string& psf = psfs.size() == 1 ? psfs[0] : psfs[k];
+    SPEXD_ASSIGN_OR_RETURN(FrameTask task, MakeTask(flags, inputs[k], psf, folders, products));
     tasks.push_back(std::move(task));
   }
   SPEXD_RETURN_IF_ERROR(PrepareOutputs(tasks, products.inputs, {}));

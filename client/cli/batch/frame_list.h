@@ -27,6 +27,10 @@ struct InputNames {
 // PREFIX-name.fits.
 std::string OutputName(const std::string& prefix, const std::string& input);
 
+// The task of one frame, as `flags` describe it but for its files. Errors as MakeJob.
+absl::StatusOr<FrameTask> MakeTask(JobFlags flags, const std::string& input, const std::string& psf,
+                                   const OutputFolders& folders, const BatchProducts& products);
+
 // Makes the folders of the files to be written. InvalidArgument if a file would be written twice or is read;
 // otherwise the errors of CheckWritable.
 absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const ProductInputs& inputs,

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <utility>
 
 namespace spexd::cli {
 
@@ -32,6 +33,13 @@ std::optional<NumberedFrame> ListedFrames::Next(const std::stop_token& stop) {
 void ListedFrames::Later(NumberedFrame frame) {
   const MutexLock lock(&mutex_);
   later_.insert(later_.begin(), std::move(frame));
+}
+
+std::vector<NumberedFrame> ListedFrames::Rest() {
+  const MutexLock lock(&mutex_);
+  std::vector<NumberedFrame> rest = std::exchange(later_, {});
+  for (; next_ < tasks_.size(); ++next_) rest.push_back({next_, tasks_[next_]});
+  return rest;
 }
 
 std::vector<std::string> ListedFrames::Psfs() const {

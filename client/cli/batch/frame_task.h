@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "client/cli/flags/product_paths.h"
 #include "client/cli/terminal/frame_output.h"
 #include "client/job.h"
@@ -25,6 +26,7 @@ struct FrameTask {
   FrameOutput output;      // its frame and model
   ProductPaths products;   // of the frame
   std::string expid = {};  // label of the frame in a list, or ""
+  absl::Status refused = {};  // why it cannot be extracted, if it cannot
 
   // The files that are to be written.
   NamedFiles Files() const {
@@ -35,7 +37,7 @@ struct FrameTask {
   }
 };
 
-// A frame of a batch, numbered from 0 in the order of the frames.
+// A frame of a batch, numbered from 0 in the order of the frames. One that comes again has the same number.
 struct NumberedFrame {
   size_t number = 0;
   FrameTask task;
@@ -49,9 +51,16 @@ class FrameSource {
   virtual std::optional<NumberedFrame> Next(const std::stop_token& stop) = 0;
   // Gives a frame out again: another process was at it.
   virtual void Later(NumberedFrame frame) = 0;
-  // The number of frames; nullopt if it is not known.
+  // A frame that Next gave out has ended. `may_pass`: it failed, but may succeed at another time. Returns
+  // after which time it then comes again, if it does.
+  virtual std::optional<std::chrono::seconds> Ended(const NumberedFrame& frame, bool may_pass) {
+    return std::nullopt;
+  }
+  // The frames that nobody has, once no more are taken.
+  virtual std::vector<NumberedFrame> Rest() = 0;
+  // The number of frames; nullopt: they come until a stop is requested.
   virtual std::optional<size_t> Count() const = 0;
-  // The PSF of each frame that comes.
+  // The PSF of each frame that comes; without a count, the PSFs of all of them.
   virtual std::vector<std::string> Psfs() const = 0;
 };
 
@@ -62,6 +71,7 @@ class ListedFrames : public FrameSource {
 
   std::optional<NumberedFrame> Next(const std::stop_token& stop) override;
   void Later(NumberedFrame frame) override;
+  std::vector<NumberedFrame> Rest() override;
   std::optional<size_t> Count() const override { return tasks_.size(); }
   std::vector<std::string> Psfs() const override;
 

@@ -38,7 +38,9 @@ std::string OutputOf(const nlohmann::json& record) {
 }  // namespace
 
 absl::Status RecordFile::Failure(const char* doing) const {
-  return absl::InternalError(absl::StrCat("cannot ", doing, " ", path_, ": ", std::strerror(errno)));
+  const bool full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  return absl::Status(full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal,
+                      absl::StrCat("cannot ", doing, " ", path_, ": ", std::strerror(errno)));
 }
 
 absl::StatusOr<std::unique_ptr<RecordFile>> RecordFile::Open(const std::string& folder) {
@@ -66,11 +68,19 @@ absl::StatusOr<bool> RecordFile::Lock(int64_t byte, short type, bool wait) const
 }
 
 absl::StatusOr<bool> RecordFile::Claim(const std::string& output) {
-  return Lock(ClaimByte(output), F_WRLCK, /*wait=*/false);
+  const int64_t byte = ClaimByte(output);
+  const MutexLock lock(&mutex_);
+  if (claimed_.contains(byte)) return false;
+  SPEXD_ASSIGN_OR_RETURN(const bool mine, Lock(byte, F_WRLCK, /*wait=*/false));
+  if (mine) claimed_.insert(byte);
+  return mine;
 }
 
 void RecordFile::Release(const std::string& output) {
-  Lock(ClaimByte(output), F_UNLCK, /*wait=*/false).IgnoreError();  // at the latest as the file is closed
+  const int64_t byte = ClaimByte(output);
+  const MutexLock lock(&mutex_);
+  claimed_.erase(byte);
+  Lock(byte, F_UNLCK, /*wait=*/false).IgnoreError();  // at the latest as the file is closed
 }
 
 absl::Status RecordFile::Read() {

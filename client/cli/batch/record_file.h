@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -25,7 +26,7 @@ class RecordFile {
   // Opens or makes the record in `folder`.
   static absl::StatusOr<std::unique_ptr<RecordFile>> Open(const std::string& folder);
 
-  // Claims an output among processes; false if another has it. One claim an output at a time.
+  // Claims an output among processes and threads; false if another has it.
   absl::StatusOr<bool> Claim(const std::string& output);
   void Release(const std::string& output);
 
@@ -46,6 +47,7 @@ class RecordFile {
   const std::string path_;
   const FileDescriptor file_;
   Mutex mutex_;
+  std::set<int64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // bytes; the system's locks keep processes apart alone
   int64_t read_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes
   std::map<std::string, nlohmann::json> records_ ABSL_GUARDED_BY(mutex_);
 };

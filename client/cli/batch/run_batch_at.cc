@@ -71,7 +71,9 @@ absl::StatusOr<BatchEnd> RunEmbedded(const WhereFlags& where, FrameSource* sourc
   if (products.of_exposures()) {
     SPEXD_ASSIGN_OR_RETURN(exposures, LocalWork::Prepare(JointFlags(), tools, /*quiet=*/true));
   }
-  client::SharedPsfs shared(source->Psfs());
+  using Keep = client::SharedPsfs::Keep;
+  client::SharedPsfs shared(source->Psfs(),
+                            source->Count().has_value() ? Keep::kUntilTheLastJob : Keep::kAlways);
   client::EmbeddedExtractor extractor(engine, FileThreads(where), &shared);
   const BatchWorkers workers = {.extractor = &extractor,
                                 .tools = tools.get(),

@@ -1,9 +1,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
+#include <stop_token>
 #include <string>
+#include <system_error>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -19,6 +23,8 @@
 #include "client/cli/flags/analysis_flags.h"
 #include "client/cli/flags/job_flags.h"
 #include "client/cli/flags/where_flags.h"
+#include "client/cli/night/camera_intake.h"
+#include "client/cli/night/folder_watch.h"
 #include "client/cli/night/night_list.h"
 #include "client/cli/night/night_metrics.h"
 #include "client/cli/night/night_summary.h"
@@ -35,6 +41,9 @@ namespace {
 
 struct NightCommandOptions {
   std::string list, part, json, report, plot, metrics;
+  std::string watch;  // the folder whose frames are extracted; "": those of the list are
+  std::vector<std::string> psf_for;
+  OutputFolders folders;
   JobFlags job;
   BatchProducts products;
   FrameOutput output;  // but for the files
@@ -68,24 +77,17 @@ absl::StatusOr<std::vector<NightRow>> ReadRows(const NightCommandOptions& option
   return PartOf(rows, part, options.products.of_exposures());
 }
 
-absl::StatusOr<int> Night(const NightCommandOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
-  std::stop_source stop;
-  const InterruptGuard interrupt(stop);
-  SPEXD_RETURN_IF_ERROR(CheckBatchProducts(options.products));
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<NightRow> rows, ReadRows(options));
-  SPEXD_ASSIGN_OR_RETURN(const std::vector<FrameTask> tasks, NightTasks(options.job, rows, options.products));
-  SPEXD_RETURN_IF_ERROR(
-      PrepareOutputs(tasks, options.products.inputs, {"the column image", "the column psf"}));
+// Extracts the frames of the source. `cameras`: those of a watch.
+absl::StatusOr<int> Extract(const NightCommandOptions& options, FrameSource* source,
+                            const std::set<std::string>& cameras, BatchRecord* record,
+                            std::chrono::steady_clock::time_point start, const std::stop_token& stop) {
   for (const std::string& path : {options.json, options.report, options.plot, options.metrics}) {
     if (!path.empty()) SPEXD_RETURN_IF_ERROR(CheckWritable(path));
   }
-  BatchRecord record;
-  for (const FrameTask& task : tasks) SPEXD_RETURN_IF_ERROR(record.OpenBeside(task.output.frame));
   ReportIdleFlags(options.job, options.where, options.output.quiet);
   std::optional<NightMetricsFile> metrics;
   if (!options.metrics.empty()) {
-    metrics.emplace(options.metrics, tasks.size());
+    metrics.emplace(options.metrics, source->Count().value_or(0));
     SPEXD_RETURN_IF_ERROR(metrics->Begin());
   }
   BatchOptions batch = {.in_flight = options.in_flight,
@@ -95,11 +97,10 @@ absl::StatusOr<int> Night(const NightCommandOptions& options) {
                         .start = start,
                         .max_chi2pix = options.output.max_chi2pix,
                         .products = options.products,
-                        .record = &record};
+                        .cameras = cameras,
+                        .record = record};
   if (metrics.has_value()) batch.on_result = [&metrics](const BatchResult& result) { metrics->Add(result); };
-  ListedFrames frames(tasks);
-  const absl::StatusOr<BatchEnd> ran =
-      RunBatchAt(options.where, options.job, &frames, batch, stop.get_token());
+  const absl::StatusOr<BatchEnd> ran = RunBatchAt(options.where, options.job, source, batch, stop);
   const absl::Status noted = metrics.has_value() ? metrics->End() : absl::OkStatus();
   SPEXD_ASSIGN_OR_RETURN(const BatchEnd end, ran);
   if (end.code == kInterrupted) return end.code;
@@ -108,21 +109,89 @@ absl::StatusOr<int> Night(const NightCommandOptions& options) {
   return std::max(end.code, reported);
 }
 
+// The frames of the folder, until a stop is requested.
+absl::StatusOr<int> Watch(const NightCommandOptions& options, std::chrono::steady_clock::time_point start,
+                          const std::stop_token& stop) {
+  SPEXD_ASSIGN_OR_RETURN(const CameraIntake intake,
+                         CameraIntake::Make(options.job, options.psf_for, options.folders, options.products));
+  std::error_code failed;  // which shows in the record
+  std::filesystem::create_directories(options.folders.frames, failed);
+  BatchRecord record;
+  SPEXD_RETURN_IF_ERROR(
+      record.OpenBeside((std::filesystem::path(options.folders.frames) / "frame").string()));
+  SPEXD_ASSIGN_OR_RETURN(const std::unique_ptr<FolderWatch> frames,
+                         FolderWatch::Open(options.watch, &intake));
+  if (!options.output.quiet) {
+    std::printf("Watching %s until Ctrl-C or SIGTERM\n", ForTerminal(options.watch).c_str());
+    std::fflush(stdout);
+  }
+  SPEXD_ASSIGN_OR_RETURN(const int code,
+                         Extract(options, frames.get(), intake.Cameras(), &record, start, stop));
+  const absl::Status ended = frames->status();
+  return ended.ok() ? code : std::max(code, Fail(ended));
+}
+
+absl::StatusOr<int> Night(const NightCommandOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::stop_source stop;
+  const InterruptGuard interrupt(stop);
+  SPEXD_RETURN_IF_ERROR(CheckBatchProducts(options.products));
+  if (!options.watch.empty()) return Watch(options, start, stop.get_token());
+  if (options.list.empty()) {
+    return absl::InvalidArgumentError("name a list of frames, or a folder of frames with --watch");
+  }
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<NightRow> rows, ReadRows(options));
+  SPEXD_ASSIGN_OR_RETURN(const std::vector<FrameTask> tasks, NightTasks(options.job, rows, options.products));
+  SPEXD_RETURN_IF_ERROR(
+      PrepareOutputs(tasks, options.products.inputs, {"the column image", "the column psf"}));
+  BatchRecord record;
+  for (const FrameTask& task : tasks) SPEXD_RETURN_IF_ERROR(record.OpenBeside(task.output.frame));
+  ListedFrames frames(tasks);
+  return Extract(options, &frames, {}, &record, start, stop.get_token());
+}
+
+void AddWatchFlags(CLI::App* command, CLI::Option* list, CLI::Option* part, NightCommandOptions* options) {
+  CLI::Option* watch =
+      command
+          ->add_option("--watch", options->watch,
+                       "Instead of a list: extract the frames of this folder, preproc-*.fits, "
+                       ".fits.gz or .fits.fz, and those that appear there, until Ctrl-C or "
+                       "SIGTERM")
+          ->excludes(list)
+          ->excludes(part)
+          ->group("Files");
+  CLI::Option* psf_for =
+      command
+          ->add_option("--psf-for", options->psf_for,
+                       "With --watch: CAMERA=FILE, the PSF of frames whose header has that "
+                       "CAMERA; once for each camera")
+          ->needs(watch)
+          ->group("Files");
+  CLI::Option* folder = command
+                            ->add_option("--output-dir", options->folders.frames,
+                                         "With --watch: the folder for frames; preproc-X.fits becomes "
+                                         "frame-X.fits")
+                            ->needs(watch)
+                            ->group("Files");
+  watch->needs(psf_for)->needs(folder);
+}
+
 }  // namespace
 
 void AddNight(CLI::App* app, Action* action) {
   auto options = std::make_shared<NightCommandOptions>();
   NightCommandOptions& o = *options;
   CLI::App* command = app->add_subcommand(
-      "night", "Extract the frames of a list, and go on where an earlier run of the same list ended");
-  command
-      ->add_option("list", o.list,
-                   "Text table: a first line with the columns image psf output [model] [expid] [wavelength] "
-                   ".., then a "
-                   "frame a line")
-      ->required();
-  command->add_option("--part", o.part, "Only every K-th frame, as 2/8 for the second of eight parts")
-      ->group("Files");
+      "night",
+      "Extract the frames of a list, or those that appear in a folder, and go on where an earlier run ended");
+  CLI::Option* list = command->add_option(
+      "list", o.list,
+      "Text table: a first line with the columns image psf output [model] [expid] [wavelength] .., then a "
+      "frame a line");
+  CLI::Option* part =
+      command->add_option("--part", o.part, "Only every K-th frame, as 2/8 for the second of eight parts")
+          ->group("Files");
+  AddWatchFlags(command, list, part, &o);
   command->add_option("--json", o.json, "Write what became of every frame")->group("Files");
   command
       ->add_option("--report", o.report, "Write what needs attention, pictures and tables as one HTML page")
