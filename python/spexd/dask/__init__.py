@@ -59,17 +59,17 @@ class Result:
     @property
     def failed_bundles(self) -> Sequence[str]:
         """Their bins are NODATA."""
-        return self.record.get("failed_bundles", ())
+        return list(self.record.get("failed_bundles", []))
 
     @property
     def warnings(self) -> Sequence[str]:
         """Of the extraction."""
-        return self.record.get("warnings", ())
+        return list(self.record.get("warnings", []))
 
     @property
     def products(self) -> Mapping[str, Any]:
         """The numbers of each product by its name, or its "error"."""
-        return self.record.get("products", {})
+        return dict(self.record.get("products", {}))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,9 +230,9 @@ class _Run:
         if end.frames is None and end.code not in (_LOST, _INTERRUPTED) and end.code >= 0:
             raise (InvalidArgumentError if end.code == _INVALID else InternalError)(end.message)
         self._exposures.update(dict.fromkeys(end.exposures))
-        for output, error in {**(end.frames or {}), **end.exposures}.items():
+        for output, failure in {**(end.frames or {}), **end.exposures}.items():
             if self._errors.get(output) != "":
-                self._errors[output] = error
+                self._errors[output] = failure
         if end.frames is None or end.code == _LOST:
             return self._lose(begun, end.message)
         # It has come to all frames, and has waited for those of others.
