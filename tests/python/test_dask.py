@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 
 import pytest
 from conftest import run_spex, wait_for
@@ -159,6 +161,24 @@ def test_a_killed_worker_leaves_no_spex(dask, table):
     slow = [{**row, "first_fibre": 0, "fibre_count": 50} for row in table]
     assert states(extract_night(dask, slow, progress=kill)) == ["written"] * 8
     assert len(killed) == 1 and len(records(table)) == 8
+
+
+CALLER = """import sys, distributed, spexd.dask
+with distributed.Client(sys.argv[1]) as client:
+    spexd.dask.extract_night(client, sys.argv[2])
+"""
+
+
+def test_a_killed_caller_leaves_no_spex(cluster, dask, image, psf, tmp_path):
+    listed = tmp_path / "night.txt"
+    rows = [f"{image} {psf} {tmp_path / 'night' / f'frame-{k}.fits'}" for k in range(100)]
+    listed.write_text("\n".join(["image psf output", *rows]))
+    caller = subprocess.Popen([sys.executable, "-c", CALLER, cluster.scheduler_address, listed])
+    wait_for(lambda: len(runs_of(tmp_path)) == 2)
+    caller.kill()
+    caller.wait()
+    wait_for(lambda: not runs_of(tmp_path))
+    assert len(list((tmp_path / "night").glob("*.fits"))) < 100
 
 
 def test_a_night_that_was_stopped_goes_on_where_it_was(dask, table, engine):
