@@ -205,6 +205,10 @@ TEST(RecordFiles, OutliveATornLineAndKeepClaimsApart) {
   EXPECT_FALSE(one->Find("b")->has_value());
   ASSERT_TRUE(two->Add({{"output", "c"}, {"n", 2}}).ok());
   EXPECT_EQ((**one->Find("c"))["n"], 2);
+  EXPECT_TRUE(one->IsOfOthers("c"));
+  EXPECT_FALSE(one->IsOfOthers("a"));  // from before
+  EXPECT_TRUE(two->Find("c")->has_value());
+  EXPECT_FALSE(two->IsOfOthers("c"));
   EXPECT_TRUE(*one->Claim("x"));
   EXPECT_FALSE(*two->Claim("x"));
   EXPECT_FALSE(*one->Claim("x"));  // by another thread

@@ -36,5 +36,5 @@ def test_the_examples_of_the_readme_run(server, frames, monkeypatch, capsys):
             assert text in output
     assert len(blocks) == 13 and sum(len(printed(block)) for block in blocks) == 9
     written = {"frame.fits", "sframe.fits", "coadd.fits", "pca.fits", "zlines_coadd.fits", "spectra.png"}
-    written |= {"shifted-psf-r0.fits", "exposure", "spexd-night.jsonl", *(f"frame-{k}.fits" for k in range(8))}
+    written |= {"shifted-psf-r0.fits", "exposure", "spex-night.jsonl", *(f"frame-{k}.fits" for k in range(8))}
     assert written <= {path.name for path in folder.iterdir()}

@@ -72,6 +72,12 @@ SPEXD_NIGHT=$bad submit --array=1-1 --wait "$batch/night.sbatch" >/dev/null || c
 [ "$code" = 2 ] || { echo "exit code $code" >&2; exit 1; }
 [ "$(grep -c 'of 1 frames written' "$folder"/logs/night-*.log)" = 1 ]
 
+echo "Tasks make the products that further flags name."
+export SPEXD_NIGHT_FLAGS="--products sky,sframe --quiet"
+submit --array=1-2 --wait "$batch/night.sbatch" >/dev/null
+unset SPEXD_NIGHT_FLAGS
+[ "$(find "$folder/frames" -name 'sky-*.fits' -o -name 'sframe-*.fits' | wc -l)" = 24 ]
+
 echo "scancel drains the servers, and nothing of theirs is left."
 scancel "$servers"
 until_true 60 has_ended "$servers"

@@ -1,6 +1,7 @@
 #include "client/cli/batch/batch_record.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "client/cli/batch/batch_result.h"
 #include "core/base/digest/sha256.h"
 #include "core/base/file_descriptor.h"
 #include "core/base/status_macros.h"
@@ -67,8 +69,9 @@ bool HasError(const json& record, const std::string& product) {
   return failed != products->end() && failed->is_object() && failed->contains("error");
 }
 
-// Whether each of the files is there with the checksum that the record has, or could not be made.
-bool AreAsRecorded(const json& record, const NamedFiles& files) {
+// Whether each of the files is there, with the checksum that the record has if they are to be read, or could
+// not be made.
+bool AreAsRecorded(const json& record, const NamedFiles& files, bool read) {
   const auto recorded = record.find("files");
   if (recorded == record.end() || !recorded->is_object()) return false;
   for (const auto& [what, path] : files) {
@@ -77,6 +80,8 @@ bool AreAsRecorded(const json& record, const NamedFiles& files) {
       if (HasError(record, what)) continue;
       return false;
     }
+    std::error_code missing;
+    if (!read && std::filesystem::exists(path, missing)) continue;
     const absl::StatusOr<std::string> now = FileSha256(path);
     if (!now.ok() || *checksum != *now) return false;
   }
@@ -122,6 +127,21 @@ absl::StatusOr<std::string> BatchRecord::SharedSha256(const std::string& path) {
   return shared_.emplace(path, hash).first->second;
 }
 
+absl::StatusOr<std::string> BatchRecord::ImageSha256(const FrameTask& task) {
+  const NamedFiles files = task.Files();
+  SPEXD_ASSIGN_OR_RETURN(const Folder* const folder, FolderOf(files.front().second));
+  SPEXD_ASSIGN_OR_RETURN(const std::optional<json> known, folder->file->Find(NameOf(files)));
+  const std::string& image = task.job.image;
+  struct stat info;
+  if (known.has_value() && folder->file->IsOfOthers(NameOf(files)) &&
+      known->value("image", json()) == image && stat(image.c_str(), &info) == 0 &&
+      static_cast<double>(info.st_mtim.tv_sec) + 1 < NumberIn(*known, "written")) {
+    const json hash = known->value(json::json_pointer("/made_of/image"), json());
+    if (hash.is_string()) return hash.get<std::string>();
+  }
+  return FileSha256(image);
+}
+
 absl::StatusOr<BatchRecord::Claim> BatchRecord::Look(
     const NamedFiles& files, RecordFile* file,
     const std::function<absl::StatusOr<nlohmann::json>()>& describe) {
@@ -130,7 +150,8 @@ absl::StatusOr<BatchRecord::Claim> BatchRecord::Look(
   SPEXD_ASSIGN_OR_RETURN(std::optional<json> known, file->Find(NameOf(files)));
   if (!known.has_value()) return claim;
   const auto made_of = known->find("made_of");
-  if (made_of == known->end() || *made_of != claim.made_of || !AreAsRecorded(*known, files)) return claim;
+  if (made_of == known->end() || *made_of != claim.made_of) return claim;
+  if (!AreAsRecorded(*known, files, /*read=*/!file->IsOfOthers(NameOf(files)))) return claim;
   claim.state = State::kDone;
   claim.record = *std::move(known);
   return claim;
@@ -185,7 +206,7 @@ absl::StatusOr<json> DescribeTask(const FrameTask& task, const std::string& fibe
                                   const ProductInputs& inputs, BatchRecord* record) {
   const client::Job& job = task.job;
   json made_of = {{"settings", Settings(job.spec)}};
-  SPEXD_ASSIGN_OR_RETURN(made_of["image"], FileSha256(job.image));
+  SPEXD_ASSIGN_OR_RETURN(made_of["image"], record->ImageSha256(task));
   const bool velocities = !task.products.velocities.empty();
   const std::pair<const char*, std::string> shared[] = {{"psf", job.psf},
                                                         {"fibermap", job.fibermap},

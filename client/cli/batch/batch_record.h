@@ -47,6 +47,11 @@ class BatchRecord {
                                       const nlohmann::json& measured);
   void End(const NamedFiles& files);
 
+  // The checksum of a frame's image: where another process has recorded the frame since this one looks at the
+  // record, and the image is not newer, the checksum that is recorded. Processes that share a list need not
+  // read what the others have just read.
+  absl::StatusOr<std::string> ImageSha256(const FrameTask& task);
+
   // The checksum of a file that several results may share, read once; a client::kPsfHashPrefix name as it is.
   absl::StatusOr<std::string> SharedSha256(const std::string& path);
 

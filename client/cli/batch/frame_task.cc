@@ -21,10 +21,17 @@ std::optional<NumberedFrame> ListedFrames::Next(const std::stop_token& stop) {
       return NumberedFrame{k, tasks_[k]};
     }
     if (later_.empty()) return std::nullopt;
+    if (before_pause_ > 0) return TakeLater();
   }
   Pause(kLookAgain, stop);
   const MutexLock lock(&mutex_);
   if (later_.empty()) return std::nullopt;
+  before_pause_ = later_.size();
+  return TakeLater();
+}
+
+NumberedFrame ListedFrames::TakeLater() {
+  --before_pause_;
   NumberedFrame frame = std::move(later_.back());
   later_.pop_back();
   return frame;

@@ -64,7 +64,8 @@ class FrameSource {
   virtual std::vector<std::string> Psfs() const = 0;
 };
 
-// Frames that are all known before. Those that are to come later come after the others, with a pause.
+// Frames that are all known before. Those that are to come later come after the others, with a pause before
+// all of them come.
 class ListedFrames : public FrameSource {
  public:
   explicit ListedFrames(std::vector<FrameTask> tasks) : tasks_(std::move(tasks)) {}
@@ -76,9 +77,12 @@ class ListedFrames : public FrameSource {
   std::vector<std::string> Psfs() const override;
 
  private:
+  NumberedFrame TakeLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const std::vector<FrameTask> tasks_;
   Mutex mutex_;
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t before_pause_ ABSL_GUARDED_BY(mutex_) = 0;  // so many of those that come later come at once
   std::vector<NumberedFrame> later_ ABSL_GUARDED_BY(mutex_);
 };
 

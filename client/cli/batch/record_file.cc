@@ -49,7 +49,9 @@ absl::StatusOr<std::unique_ptr<RecordFile>> RecordFile::Open(const std::string& 
   if (file.get() < 0) {
     return absl::PermissionDeniedError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
   }
-  return std::unique_ptr<RecordFile>(new RecordFile(path, std::move(file)));
+  struct stat info;
+  const int64_t size = fstat(file.get(), &info) == 0 ? info.st_size : 0;
+  return std::unique_ptr<RecordFile>(new RecordFile(path, std::move(file), size));
 }
 
 absl::StatusOr<bool> RecordFile::Lock(int64_t byte, short type, bool wait) const {
@@ -104,7 +106,10 @@ absl::Status RecordFile::Read() {
                                                   text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
                                                   /*allow_exceptions=*/false);
     const std::string output = OutputOf(record);
-    if (!output.empty()) records_[output] = std::move(record);
+    if (!output.empty()) {
+      if (read_ + static_cast<int64_t>(begin) >= size_when_opened_) new_.insert(output);
+      records_[output] = std::move(record);
+    }
     begin = end + 1;
   }
   read_ += static_cast<int64_t>(begin);
@@ -117,6 +122,11 @@ absl::StatusOr<std::optional<nlohmann::json>> RecordFile::Find(const std::string
   const auto found = records_.find(output);
   if (found == records_.end()) return std::nullopt;
   return found->second;
+}
+
+bool RecordFile::IsOfOthers(const std::string& output) const {
+  const MutexLock lock(&mutex_);
+  return new_.contains(output) && !own_.contains(output);
 }
 
 absl::Status RecordFile::Append(const std::string& line) {
@@ -145,6 +155,7 @@ absl::Status RecordFile::Add(const nlohmann::json& record) {
   const MutexLock lock(&mutex_);  // the system's lock does not keep this process's threads apart
   SPEXD_RETURN_IF_ERROR(Lock(kWriting, F_WRLCK, /*wait=*/true).status());
   const absl::Cleanup unlock = [this] { Lock(kWriting, F_UNLCK, /*wait=*/false).IgnoreError(); };
+  own_.insert(OutputOf(record));
   return Append(line);
 }
 

@@ -33,9 +33,12 @@ class RecordFile {
   // The last record whose "output" it is, as any process has written it by now.
   absl::StatusOr<std::optional<nlohmann::json>> Find(const std::string& output);
   absl::Status Add(const nlohmann::json& record);
+  // Whether the record that Find returned was added since the file was opened, by other processes alone.
+  bool IsOfOthers(const std::string& output) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  RecordFile(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+  RecordFile(std::string path, FileDescriptor file, int64_t size)
+      : path_(std::move(path)), file_(std::move(file)), size_when_opened_(size) {}
 
   absl::StatusOr<bool> Lock(int64_t byte, short type, bool wait) const;
   // Appends at the file's end, on a line of its own.
@@ -46,10 +49,13 @@ class RecordFile {
 
   const std::string path_;
   const FileDescriptor file_;
-  Mutex mutex_;
+  const int64_t size_when_opened_;
+  mutable Mutex mutex_;
   std::set<int64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // bytes; the system's locks keep processes apart alone
   int64_t read_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes
   std::map<std::string, nlohmann::json> records_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> own_ ABSL_GUARDED_BY(mutex_);  // outputs with records of this process
+  std::set<std::string> new_ ABSL_GUARDED_BY(mutex_);  // and of any process since the file was opened
 };
 
 }  // namespace spexd::cli

@@ -1,8 +1,8 @@
-"""Many frames on a Dask cluster, by engines in its workers or by spexd servers. Needs distributed.
+"""Many frames on a Dask cluster, by ``spex night`` in its workers. Needs distributed.
 
 ::
 
-    night = extract_night(dask_client, table, wavelength=(5760, 7620, 0.8))
+    night = extract_night(dask_client, table, wavelength=(5760, 7620, 0.8), products=("sky", "sframe"))
     print(night)
     for result in night.failed:
         print(result.output, result.error)
@@ -10,53 +10,79 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+import os
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import distributed
 
-from spexd._job import Progress, progress_of
-from spexd.dask._manifest import Manifest, default_path
-from spexd.dask._rows import Row, read_table
-from spexd.dask._worker import Settled, Target, settle
-from spexd.errors import SpexdError, StatusCode
+from spexd._job import Path, Progress, Report, progress_of
+from spexd.dask._list import list_of, outputs_in, write_list
+from spexd.dask._record import Record
+from spexd.dask._worker import End, run_night
+from spexd.errors import InternalError, InvalidArgumentError
 
 __all__ = ["Night", "Result", "extract_night"]
 
-# What may go well at another time, or on another worker.
-_PASSING = {
-    StatusCode.ABORTED,
-    StatusCode.DATA_LOSS,
-    StatusCode.RESOURCE_EXHAUSTED,
-    StatusCode.UNAVAILABLE,
-}
+_LOOK_SECONDS = 0.1  # between looks at workers and records
+_INVALID, _LOST, _INTERRUPTED = 2, 3, 130  # exit codes of spex
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of one row of the table."""
+    """What became of a row of the table, or of an exposure."""
 
     output: str
-    state: str  #: "written", "kept" (an earlier call wrote it) or "failed"
-    sha256: str = ""  #: of the file
-    seconds: float = 0.0  #: that the job took
-    engine: str = ""
-    failed_bundles: Sequence[str] = ()  #: their bins are NODATA
-    warnings: Sequence[str] = ()
+    state: str  #: "written", "kept" (an earlier run wrote it) or "failed"
     error: str = ""
+    record: Mapping[str, Any] = dataclasses.field(default_factory=dict)  #: the line of spex-night.jsonl
+
+    @property
+    def sha256(self) -> str:
+        """Of the file."""
+        return str(self.record.get("files", {}).get("frame", ""))
+
+    @property
+    def seconds(self) -> float:
+        """That the job took."""
+        return float(self.record.get("seconds", 0.0))
+
+    @property
+    def engine(self) -> str:
+        """That extracted the frame."""
+        return str(self.record.get("engine", ""))
+
+    @property
+    def failed_bundles(self) -> Sequence[str]:
+        """Their bins are NODATA."""
+        return list(self.record.get("failed_bundles", []))
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Of the extraction."""
+        return list(self.record.get("warnings", []))
+
+    @property
+    def products(self) -> Mapping[str, Any]:
+        """The numbers of each product by its name, or its "error"."""
+        return dict(self.record.get("products", {}))
 
 
 @dataclasses.dataclass(frozen=True)
 class Night:
-    """Results in the order of the table."""
+    """Results in the order of the table, and those of exposures if products of exposures were asked for."""
 
     results: Sequence[Result]
+    exposures: Sequence[Result] = ()
 
     @property
     def failed(self) -> list[Result]:
-        """Rows without a file."""
-        return [result for result in self.results if result.state == "failed"]
+        """Rows and exposures without files."""
+        return [result for result in (*self.results, *self.exposures) if result.state == "failed"]
 
     def __str__(self) -> str:
         states = [result.state for result in self.results]
@@ -66,116 +92,170 @@ class Night:
 
 def extract_night(
     client: distributed.Client,
-    table: Iterable[Any],
+    table: Iterable[Any] | Path,
     *,
-    manifest: str | None = None,
+    products: Sequence[str] = (),
+    fiberflats: Sequence[Path] = (),
+    templates: Path | None = None,
     server: str | None = None,
     upload: bool = False,
     device: str = "auto",
     threads: int = 0,
-    overwrite: bool = False,
+    flags: Sequence[str] = (),
+    list_folder: Path | None = None,
     attempts: int = 3,
     progress: Progress = None,
     **options: Any,
 ) -> Night:
     """Extracts every frame of a table. The same call again goes on where an earlier one ended, however it ended.
 
-    Each file appears whole and once: a worker writes it under another name, and this process, alone, notes its checksum
-    in the manifest and then gives it its name. What a lost worker was doing is done by another.
+    Each worker, also one that joins later, runs ``spex night`` on one list. These runs divide the frames by locks, record
+    what they finish in spex-night.jsonl beside the outputs, and keep what is recorded, as docs/nights.md describes: the
+    same list may be continued by ``spex night`` without Dask. Frames of a worker that is killed are extracted by others.
+    Ctrl-C, or an exception of ``progress``, stops the runs.
 
     Args:
-        client: of a Dask cluster whose workers have spexd installed and see the same files as this process.
-        table: mappings, or an astropy Table, with the columns "image", "psf" and "output" (paths; output may end in
-            ".gz"); any other column is an option of :func:`spexd.extract` for that row, such as "wavelength".
-        manifest: file of the results so far, one JSON object a line; default: spexd-night.jsonl in the folder that all
-            outputs share. A row is done if the manifest has its inputs (by size and time of change) and options, and
-            the output its checksum.
-        server: address of servers (see :class:`spexd.Client`); default: an engine in each worker.
+        client: of a Dask cluster whose workers have spexd installed and see the same files as this process, on a file
+            system with locks.
+        table: mappings, or an astropy Table, whose columns are those of the list: "image", "psf" and "output" (paths),
+            "model", "expid", "fibermap", "trace_reference", and options of :func:`spexd.extract` for that row, such as
+            "wavelength". None or a masked value: not given. Or the path of a list.
+        products: of the frames and exposures: "sky", "sframe", "velocities", "redshifts", "exposure-velocities",
+            "exposure-redshifts".
+        fiberflats: one for all frames, or one for each of their CAMERAs.
+        templates: of stars, for velocities.
+        server: addresses of servers, separated by commas; default: an engine in each worker.
         upload: send the files' bytes to the server, not their paths.
         device: of the workers' engines: "auto", "cpu" or "cuda".
-        threads: of each worker's engine; 0: as many as the worker has.
-        overwrite: replace outputs that no earlier call wrote; default: such a row fails.
-        attempts: how often a job is tried whose workers die (each time as many as Dask allows,
-            ``distributed.scheduler.allowed-failures``), or whose server is full or gone.
-        progress: True for a bar (needs tqdm), or a function of (rows done, rows in all). What it raises is raised here.
-        options: of :func:`spexd.extract`, for rows that do not have the column.
+        threads: of each worker's run; 0: as many as the worker has.
+        flags: more flags of ``spex night``, such as ``("--timeout", "600")``.
+        list_folder: of the list of a table (spex-night-DIGEST.txt); default: the folder that all outputs share.
+        attempts: how often in a row workers or servers may be lost without a frame finished in between; frames that are
+            not there then fail.
+        progress: True for a bar (needs tqdm), or a function of (rows done, rows in all). Rows that are kept count at the
+            end. What it raises is raised here.
+        options: of rows that do not have the column.
 
     Raises:
-        spexd.InvalidArgumentError: the table, or an option. A row that fails does not raise: see :class:`Night`.
-        spexd.FailedPreconditionError: another call uses the manifest.
+        spexd.InvalidArgumentError: the table, the list, a flag or an option. A row that fails does not raise: see
+            :class:`Night`.
+        spexd.FailedPreconditionError: a worker has no program spex.
     """
-    rows = read_table(table, options)
-    target = Target(server, upload, device, threads, overwrite)
-    path = default_path(rows) if manifest is None else manifest
-    with Manifest(path) as records, progress_of(progress, "frame") as report:
-        records.tidy(rows)
-        run = _Run(client, rows, target, records, attempts)
-        try:
-            for done in run:
-                if report is not None:
-                    report(done, len(rows))
-        finally:
-            run.cancel()
-            records.tidy(rows)
-    return Night([run.results[row.output] for row in rows])
+    if isinstance(table, (str, os.PathLike)):
+        if options or list_folder is not None:
+            raise InvalidArgumentError(f"{[*options, 'list_folder'][0]}: a list has its own options; see flags")
+        path = os.path.abspath(table)
+        outputs = outputs_in(path)
+    else:
+        outputs, text = list_of(table, options)
+        shared = os.path.commonpath([os.path.dirname(output) for output in outputs])
+        path = write_list(text, shared if list_folder is None else os.path.abspath(list_folder))
+    arguments = [path, "--server", server or ""]
+    arguments += ["--upload"] if upload else []
+    arguments += ["--device", device] if server is None else []
+    arguments += ["--products", ",".join(products)] if products else []
+    for fiberflat in fiberflats:
+        arguments += ["--fiberflat", os.path.abspath(fiberflat)]
+    arguments += [] if templates is None else ["--velocity", os.path.abspath(templates)]
+    with progress_of(progress, "frame") as report:
+        return _Run(client, [*arguments, *flags], threads, outputs, attempts).until_done(report)
 
 
 class _Run:
-    """The jobs of a night on their way. Iterating carries them out and counts the rows that are done."""
+    """The runs of the workers. Each is pinned to its worker, so that this process sees which are lost."""
 
     def __init__(
-        self, client: distributed.Client, rows: Sequence[Row], target: Target, records: Manifest, attempts: int
+        self, client: distributed.Client, arguments: Sequence[str], threads: int, outputs: Sequence[str], attempts: int
     ) -> None:
-        self._client, self._target, self._records = client, target, records
-        self._left = {row.output: attempts for row in rows}
-        self._rows = {self._submit(row): row for row in rows}
-        self.results: dict[str, Result] = {}
+        self._client, self._attempts = client, attempts
+        self._call = (arguments, threads, os.getcwd())
+        self._outputs, self._record = outputs, Record(outputs)
+        self._runs: dict[str, tuple[distributed.Future, float]] = {}  # of each worker's address, and when it began
+        self._errors: dict[str, str] = {}  # of frames and exposures that runs have come to; "" where files are there
+        self._exposures: dict[str, None] = {}  # in their order
+        self._ends = False  # no run begins any more
+        self._complete = False  # nor has one anything left but to see what others have done
+        self._losses, self._last_loss, self._why = 0, 0.0, ""
+        self._recorded_then = -1
 
-    def _submit(self, row: Row) -> distributed.Future:
-        self._left[row.output] -= 1
-        return self._client.submit(settle, row, self._records.get(row.output), self._target, pure=False)
+    def until_done(self, report: Report | None) -> Night:
+        """The night. Stops the runs if ``report`` raises."""
+        total, reported = len(self._outputs), -1
+        try:
+            while not self._complete and (self._runs or not self._ends):
+                self._look_after_workers()
+                if report is not None and reported < (recorded := self._recorded()):
+                    reported = recorded
+                    report(recorded, total)
+                self._wait()
+        finally:
+            self._client.cancel([future for future, _ in self._runs.values()])
+        if report is not None and reported < total:
+            report(total, total)
+        self._record.read()
+        return Night(list(map(self._result, self._outputs)), list(map(self._result, self._exposures)))
 
-    def __iter__(self) -> Iterator[int]:
-        completed = distributed.as_completed(list(self._rows))
-        for future in completed:
-            row = self._rows.pop(future)
-            try:
-                self.results[row.output] = self._finish(future.result())
-            except Exception as error:
-                if self._left[row.output] > 0 and _may_pass(error):
-                    again = self._submit(row)
-                    self._rows[again] = row
-                    completed.add(again)
-                    continue
-                self.results[row.output] = Result(row.output, "failed", error=_text(error))
-            yield len(self.results)
+    def _recorded(self) -> int:
+        self._record.read()
+        return sum(map(self._record.is_new, self._outputs))
 
-    def _finish(self, settled: Settled) -> Result:
-        if settled.state == "new":
-            self._records.add(settled.record)
-        if settled.state != "kept":
-            self._records.publish(settled.record)
-        record = settled.record
-        return Result(
-            output=record["output"],
-            state="kept" if settled.state == "kept" else "written",
-            sha256=record["sha256"],
-            seconds=record["seconds"],
-            engine=record["engine"],
-            failed_bundles=record["failed_bundles"],
-            warnings=record["warnings"],
-        )
+    def _wait(self) -> None:
+        if not self._runs:
+            time.sleep(_LOOK_SECONDS)  # until there is a worker
+            return
+        with contextlib.suppress(distributed.TimeoutError):
+            distributed.wait([future for future, _ in self._runs.values()], _LOOK_SECONDS, "FIRST_COMPLETED")
 
-    def cancel(self) -> None:
-        """Stops what is under way."""
-        self._client.cancel(list(self._rows))
+    def _look_after_workers(self) -> None:
+        workers = self._client.nthreads()
+        for worker, (future, begun) in list(self._runs.items()):
+            if future.done():
+                del self._runs[worker]
+                self._take(future, begun)
+            elif worker not in workers:
+                del self._runs[worker]
+                self._client.cancel([future])
+                self._lose(begun, f"worker {worker} was lost")
+        for worker in workers:
+            if not self._ends and worker not in self._runs:
+                key = f"spexd-night-{uuid.uuid4().hex}"
+                future = self._client.submit(run_night, key, *self._call, key=key, workers=[worker], pure=False)
+                self._runs[worker] = (future, time.monotonic())
 
+    def _take(self, future: distributed.Future, begun: float) -> None:
+        try:
+            end: End = future.result()
+        except (distributed.KilledWorker, distributed.CancelledError, OSError) as error:
+            return self._lose(begun, f"{type(error).__name__}: {error}")
+        if end.frames is None and end.code not in (_LOST, _INTERRUPTED) and end.code >= 0:
+            raise (InvalidArgumentError if end.code == _INVALID else InternalError)(end.message)
+        self._exposures.update(dict.fromkeys(end.exposures))
+        for output, failure in {**(end.frames or {}), **end.exposures}.items():
+            if self._errors.get(output) != "":
+                self._errors[output] = failure
+        if end.frames is None or end.code == _LOST:
+            return self._lose(begun, end.message)
+        # It has come to all frames, and has waited for those of others.
+        self._ends = True
+        self._complete = not any(self._errors.values())
 
-def _may_pass(error: Exception) -> bool:
-    if isinstance(error, SpexdError):
-        return error.code in _PASSING
-    return isinstance(error, (distributed.KilledWorker, distributed.CancelledError))
+    def _lose(self, begun: float, why: str) -> None:
+        """Notes a loss, after which the worker, or another one, begins again. Those of one moment are one."""
+        self._why = why
+        recorded = self._recorded()
+        if recorded > self._recorded_then:
+            self._recorded_then, self._losses = recorded, 0
+        elif begun < self._last_loss:
+            return
+        self._losses += 1
+        self._last_loss = time.monotonic()
+        if self._losses >= self._attempts:
+            self._ends = True
 
-
-def _text(error: Exception) -> str:
-    return str(error) if isinstance(error, SpexdError) else f"{type(error).__name__}: {error}"
+    def _result(self, output: str) -> Result:
+        error = self._errors.get(output, self._why)
+        if self._record.is_new(output):
+            return Result(output, "written", record=self._record.of(output))
+        if output in self._errors and not error:
+            return Result(output, "kept", record=self._record.of(output))
+        return Result(output, "failed", error or "not reached")

@@ -1,135 +1,98 @@
-"""What a worker does with a row."""
+"""What a worker does: it runs ``spex night``."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
 import json
 import os
-import threading
-import uuid
-from typing import Any
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 
 import distributed
 
-from spexd.dask._manifest import partial_of
-from spexd.dask._rows import FILES, Row
-from spexd.engine import Engine, Psf
-from spexd.errors import AlreadyExistsError, NotFoundError
-from spexd.frame import Frame
+import spexd
+from spexd.errors import FailedPreconditionError
 
-_making = threading.Lock()
-_MAX_PSFS = 4  # that a worker keeps
-
-
-@dataclasses.dataclass(frozen=True)
-class Target:
-    """Where jobs run, and what they may do."""
-
-    server: str | None
-    upload: bool
-    device: str
-    threads: int
-    overwrite: bool
+_LOOK_SECONDS = 0.1  # between looks whether the task is still wanted
+_MESSAGE_BYTES = 2000
+# Starts a program that is killed when the thread that started it ends, however that ends: a worker that is killed leaves
+# no spex behind, and its frames are free. Python runs no code of its own between fork and exec, where threads forbid it.
+_START = """import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 @dataclasses.dataclass(frozen=True)
-class Settled:
-    """A row whose file is there, under its own name ("kept") or under that of its record ("new", "waiting")."""
+class End:
+    """How a run ended."""
 
-    state: str
-    record: dict[str, Any]
-
-
-def settle(row: Row, record: dict[str, Any] | None, target: Target) -> Settled:
-    """Extracts the frame unless ``record`` and the files say that this was done. Leaves the output alone."""
-    job = _describe(row)
-    if record is not None and record["job"] == job:
-        if _has(row.output, record):
-            return Settled("kept", record)
-        if _has(record["partial"], record):
-            return Settled("waiting", record)
-    if record is None and not target.overwrite and os.path.lexists(row.output):
-        raise AlreadyExistsError(f"{row.output} is there, and the manifest does not have it; see overwrite")
-    return Settled("new", _extract(row, job, target))
+    code: int  #: of spex; negative: the signal that killed it
+    message: str  #: the end of what spex said
+    #: The error of each output, "" where its files are there; None if spex did not come to tell.
+    frames: Mapping[str, str] | None = None
+    exposures: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def _describe(row: Row) -> dict[str, Any]:
-    """What the result depends on."""
-    job: dict[str, Any] = {"image": _state(row.image), "psf": _state(row.psf), "options": dict(row.options)}
-    for name in FILES:
-        if row.options.get(name) is not None:
-            job[name] = _state(row.options[name])
-    answer: dict[str, Any] = json.loads(json.dumps(job))
-    return answer
+def run_night(key: str, arguments: Sequence[str], threads: int, folder: str) -> End:
+    """Runs ``spex night`` in a folder, until it ends or nobody wants the task of this key any more."""
+    worker = distributed.get_worker()
+    # Its own group: a Ctrl-C on the caller's terminal comes to the caller alone.
+    with tempfile.TemporaryDirectory(prefix="spexd-night-") as own, open(os.path.join(own, "stderr"), "w+b") as said:
+        summary = os.path.join(own, "night.json")
+        command = [_program(), "night", *arguments, "--quiet", "--progress", "none", "--json", summary]
+        command += ["--threads", str(threads or worker.state.nthreads)]
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _START, str(os.getpid()), *command],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,
+        )
+        try:
+            while not _has_ended(process):
+                task = worker.state.tasks.get(key)
+                if task is None or task.state != "executing":  # cancelled, or its client is gone
+                    break
+        finally:
+            process.terminate()  # nothing happens if it has ended
+            code = process.wait()
+        said.seek(max(0, said.seek(0, os.SEEK_END) - _MESSAGE_BYTES))
+        message = said.read().decode(errors="replace").strip()
+        if not os.path.exists(summary):
+            return End(code, message)
+        with open(summary, encoding="utf-8") as file:
+            night = json.load(file)
+    kinds = [
+        {
+            os.path.normpath(os.path.join(folder, one["output"])): one.get("error", "not reached")
+            if one["state"] in ("failed", "not reached")
+            else ""
+            for one in night[kind]
+        }
+        for kind in ("frames", "exposures")
+    ]
+    return End(code, message, *kinds)
 
 
-def _state(path: str) -> dict[str, Any]:
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     try:
-        status = os.stat(path)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path}: {error.strerror}") from error
-    return {"path": path, "bytes": status.st_size, "changed_ns": status.st_mtime_ns}
-
-
-def _extract(row: Row, job: dict[str, Any], target: Target) -> dict[str, Any]:
-    frame = _frame(row, job, target)
-    os.makedirs(os.path.dirname(row.output), exist_ok=True)
-    partial = partial_of(row.output, uuid.uuid4().hex)
-    frame.to_fits(partial)
-    return {
-        "output": row.output,
-        "job": job,
-        "sha256": _sha256(partial),
-        "bytes": os.path.getsize(partial),
-        "partial": partial,
-        "engine": frame.job.engine,
-        "seconds": frame.job.run_seconds,
-        "failed_bundles": list(frame.failed_bundles),
-        "warnings": list(frame.warnings),
-    }
-
-
-def _frame(row: Row, job: dict[str, Any], target: Target) -> Frame:
-    if target.server is not None:
-        answer: Frame = _client(target.server).extract(row.image, psf=row.psf, upload=target.upload, **row.options)
-        return answer
-    threads = target.threads or distributed.get_worker().state.nthreads
-    with _making:  # one engine for all threads of the worker
-        engine = _engine(target.device, threads)
-    psf = _psf(row.psf, job["psf"]["bytes"], job["psf"]["changed_ns"])
-    return engine.extract(row.image, psf=psf, **row.options)
-
-
-@functools.cache
-def _engine(device: str, threads: int) -> Engine:
-    return Engine(device, threads=threads)
-
-
-@functools.lru_cache(_MAX_PSFS)
-def _psf(path: str, _size: int, _changed: int) -> Psf:
-    return Psf(path)
-
-
-@functools.cache
-def _client(server: str) -> Any:
-    from spexd.client import Client  # needs grpcio
-
-    return Client(server)
-
-
-def _has(path: str, record: dict[str, Any]) -> bool:
-    """Whether a file is that of a record."""
-    try:
-        return bool(os.path.getsize(path) == record["bytes"] and _sha256(path) == record["sha256"])
-    except FileNotFoundError:
+        process.wait(_LOOK_SECONDS)
+    except subprocess.TimeoutExpired:
         return False
+    return True
 
 
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
+def _program() -> str:
+    """The program spex of this package, or else of PATH."""
+    own = os.path.join(os.path.dirname(spexd.__file__), "_tree", "bin", "spex")
+    path = own if os.access(own, os.X_OK) else shutil.which("spex")
+    if path is None:
+        raise FailedPreconditionError(f"this worker has no program spex: neither {own} nor one on PATH")
+    return path

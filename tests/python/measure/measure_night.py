@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""The frames a second of `spexd.dask.extract_night`, beside those of as many processes with the same engine and no Dask.
+"""The frames a second of `spexd.dask.extract_night`, beside those of as many `spex extract` on the same frames.
 
-measure_night.py --bin FOLDER [--frames N] [--check]    --check: fails below 85 % of the processes' frames a second
+measure_night.py --bin FOLDER [--frames N] [--check]    --check: fails below 85 % of the frames a second without Dask
 """
 
 import argparse
-import concurrent.futures
-import multiprocessing
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,6 @@ import time
 
 import distributed
 
-import spexd
 from spexd.dask import extract_night
 
 FIBRES, ROWS = 50, 600
@@ -24,60 +22,40 @@ WORKERS = 2
 TURNS = 3
 SMALLEST_SHARE = 0.85
 
-_engine = None
 
-
-def make_engine():
-    global _engine
-    _engine = spexd.Engine("cpu", threads=1)
-
-
-def extract(image, psf, outputs):
-    """What a script does without Dask: one PSF, a frame after the other."""
-    prepared = spexd.Psf(psf)
-    for output in outputs:
-        _engine.extract(image, psf=prepared).to_fits(output)
-
-
-def seconds_of_processes(pool, image, psf, outputs):
-    parts = [outputs[k::WORKERS] for k in range(WORKERS)]
+def seconds_of_processes(spex, images, psf, folder):
+    """What a script does without Dask and without a list: one process for each part of the frames."""
+    flags = ["-q", "-p", psf, "--output-dir", folder, "--device", "cpu", "--server", "", "--threads", "1"]
     start = time.monotonic()
-    for done in [pool.submit(extract, image, psf, part) for part in parts]:
-        done.result()
+    processes = [subprocess.Popen([spex, "extract", *flags, "-i", *images[k::WORKERS]]) for k in range(WORKERS)]
+    assert [process.wait() for process in processes] == [0] * WORKERS
     return time.monotonic() - start
 
 
-def seconds_of_dask(dask, image, psf, outputs):
-    table = [{"image": image, "psf": psf, "output": output} for output in outputs]
+def seconds_of_dask(dask, images, psf, folder):
+    table = [{"image": image, "psf": psf, "output": folder / image.name} for image in images]
     start = time.monotonic()
     night = extract_night(dask, table, device="cpu")
     assert not night.failed, night.failed[0]
     return time.monotonic() - start
 
 
-def measure(folder, programs, frames):
+def measure(folder, spex, frames):
     size = ["--fibres", str(FIBRES), "--rows", str(ROWS)]
-    command = [programs / "spex", "simulate", *size, "--out-dir", folder]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    image, psf = str(folder / "preproc-r0.fits"), str(folder / "psf-r0.fits")
+    subprocess.run([spex, "simulate", *size, "--out-dir", folder], check=True, stdout=subprocess.DEVNULL)
+    images, psf = [folder / f"image-{k:04}.fits" for k in range(frames)], folder / "psf-r0.fits"
+    for image in images:
+        os.link(folder / "preproc-r0.fits", image)
     size = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
-    spawn = multiprocessing.get_context("spawn")  # threads of Dask do not survive a fork
     processes, nights = [], []
-    with (
-        distributed.LocalCluster(**size) as cluster,
-        distributed.Client(cluster) as dask,
-        concurrent.futures.ProcessPoolExecutor(WORKERS, spawn, initializer=make_engine) as pool,
-    ):
+    with distributed.LocalCluster(**size) as cluster, distributed.Client(cluster) as dask:
         dask.wait_for_workers(WORKERS)
         # In turns: other programs of the machine meet both.
-        for turn in range(TURNS):
-            for name, measured, seconds in (
-                ("processes", processes, lambda outputs: seconds_of_processes(pool, image, psf, outputs)),
-                ("dask", nights, lambda outputs: seconds_of_dask(dask, image, psf, outputs)),
-            ):
-                outputs = [str(folder / f"{name}-{turn}" / f"frame-{k:04}.fits") for k in range(frames)]
-                os.mkdir(os.path.dirname(outputs[0]))
-                measured.append(seconds(outputs))
+        for _ in range(TURNS):
+            processes.append(seconds_of_processes(spex, images, psf, folder / "frames"))
+            shutil.rmtree(folder / "frames")
+            nights.append(seconds_of_dask(dask, images, psf, folder / "frames"))
+            shutil.rmtree(folder / "frames")
     return processes, nights
 
 
@@ -88,7 +66,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="spexd-night-") as name:
-        processes, nights = measure(pathlib.Path(name), options.bin.resolve(), options.frames)
+        processes, nights = measure(pathlib.Path(name), options.bin.resolve() / "spex", options.frames)
     share = min(processes) / min(nights)
     print(f"{options.frames} frames: processes {min(processes):.2f} s, Dask {min(nights):.2f} s, share {share:.3f}")
     print(f"all: processes {[round(s, 2) for s in processes]}, Dask {[round(s, 2) for s in nights]}")

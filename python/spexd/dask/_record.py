@@ -1,0 +1,49 @@
+"""The records of ``spex night``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+_NAME = "spex-night.jsonl"  # in each folder of outputs
+
+
+class Record:
+    """What the records beside some outputs have, as any process has written it by now."""
+
+    def __init__(self, outputs: Iterable[str]) -> None:
+        self._read = {os.path.dirname(output): 0 for output in outputs}  # bytes of each folder's record
+        self._records: dict[str, dict[str, Any]] = {}
+        self._new: set[str] = set()
+        self.read()
+        self._new.clear()
+
+    def read(self) -> None:
+        """Reads the lines that have come since."""
+        for folder, begin in self._read.items():
+            try:
+                with open(os.path.join(folder, _NAME), "rb") as file:
+                    file.seek(begin)
+                    text = file.read()
+            except FileNotFoundError:
+                continue
+            whole = text[: text.rfind(b"\n") + 1]
+            self._read[folder] += len(whole)
+            for line in whole.split(b"\n"):
+                try:
+                    record = json.loads(line)
+                    output = os.path.join(folder, record["output"])
+                except (ValueError, TypeError, KeyError):
+                    continue  # a kill tore the line
+                self._records[output] = record
+                self._new.add(output)
+
+    def of(self, output: str) -> dict[str, Any]:
+        """The last record of an output; empty if there is none."""
+        return self._records.get(output, {})
+
+    def is_new(self, output: str) -> bool:
+        """Whether the output was recorded since this object was made."""
+        return output in self._new
