@@ -138,7 +138,7 @@ class Batch {
   void RunJob(const NumberedFrame& frame, const std::string& fiberflat, const nlohmann::json& made_of);
   // Writes the products and the frame, and notes them. Where it fails, the code is left in `code`, and no
   // file stays.
-  absl::StatusOr<nlohmann::json> Write(const FrameTask& task, const JobOutcome& outcome,
+  absl::StatusOr<nlohmann::json> Write(const FrameTask& task, JobOutcome* outcome,
                                        const nlohmann::json& made_of, std::vector<ProductResult>* products,
                                        int* code);
   void Skip(const NumberedFrame& frame, nlohmann::json record);
@@ -239,7 +239,7 @@ void Batch::RunJob(const NumberedFrame& frame, const std::string& fiberflat, con
     job.products.fiberflat = fiberflat;
   }
   FrameObserver observer(&progress_, job.image);
-  const absl::StatusOr<JobOutcome> outcome = workers_.extractor->Run(job, &observer, stop_);
+  absl::StatusOr<JobOutcome> outcome = workers_.extractor->Run(job, &observer, stop_);
   if (stop_.stop_requested()) return Leave(frame);
   if (!outcome.ok()) {
     const int code = ExitCodeOf(outcome.status());
@@ -249,16 +249,17 @@ void Batch::RunJob(const NumberedFrame& frame, const std::string& fiberflat, con
   }
   std::vector<ProductResult> products;
   int code = kOk;
-  absl::StatusOr<nlohmann::json> record = Write(frame.task, *outcome, made_of, &products, &code);
+  absl::StatusOr<nlohmann::json> record = Write(frame.task, &*outcome, made_of, &products, &code);
   if (stop_.stop_requested() && !record.ok()) return Leave(frame);
   if (!record.ok()) return Fail(frame, record.status(), code);
   Succeed(frame, *outcome, products, *std::move(record));
 }
 
-absl::StatusOr<nlohmann::json> Batch::Write(const FrameTask& task, const JobOutcome& outcome,
+absl::StatusOr<nlohmann::json> Batch::Write(const FrameTask& task, JobOutcome* outcome,
                                             const nlohmann::json& made_of,
                                             std::vector<ProductResult>* products, int* code) {
-  *products = WriteAllProducts(task, outcome, workers_, stop_);
+  *products = WriteAllProducts(task, *outcome, workers_, stop_);
+  outcome->on_device.reset();  // other frames need the memory
   absl::Status status;
   for (const ProductResult& product : *products) {
     if (!product.written.ok()) {
@@ -274,10 +275,10 @@ absl::StatusOr<nlohmann::json> Batch::Write(const FrameTask& task, const JobOutc
   }
   // What waits for the frame finds its products and its model there.
   if (status.ok()) {
-    status = WriteFiles(task.output, outcome, workers_.threads);
+    status = WriteFiles(task.output, *outcome, workers_.threads);
     *code = CodeOfWriteError(status);
   }
-  nlohmann::json record = MeasureFrame(outcome, *products, SecondsSinceEpoch());
+  nlohmann::json record = MeasureFrame(*outcome, *products, SecondsSinceEpoch());
   record["image"] = task.job.image;
   if (!task.expid.empty()) record["label"] = task.expid;
   if (status.ok() && options_.record != nullptr) {
