@@ -152,7 +152,7 @@ def seconds_of(night, runs, *more):
     command = [night.spex, "night", str(night.list), "-q", "--progress", "none", "--device", "cpu", "--threads", threads]
     night.forget()
     start = time.monotonic()
-    processes = [subprocess.Popen([*command, *more]) for _ in range(runs)]
+    processes = [subprocess.Popen([*command, *more], stderr=subprocess.DEVNULL) for _ in range(runs)]
     assert [process.wait() for process in processes] == [0] * runs
     return time.monotonic() - start
 

@@ -14,6 +14,8 @@ from conftest import run_spex, wait_for
 import spexd
 
 distributed = pytest.importorskip("distributed", reason="needs distributed")
+from dask import config as dask_config  # noqa: E402
+
 from spexd.dask import extract_night  # noqa: E402
 
 ROWS = int(os.environ.get("SPEXD_TEST_NIGHT", "24"))
@@ -22,8 +24,10 @@ KILLS = max(2, ROWS // 100)
 
 @pytest.fixture(scope="module")
 def cluster():
+    # Otherwise the cluster gives up a worker of which it sees, 15 s after a kill, that it is starting again.
+    patient = {"distributed.deploy.lost-worker-timeout": "1 hour"}
     size = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**size) as cluster:
+    with dask_config.set(patient), distributed.LocalCluster(**size) as cluster:
         yield cluster
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The frames a second of `spexd.dask.extract_night`, beside those of as many `spex extract` on the same frames.
 
-measure_night.py --bin FOLDER [--frames N] [--check]    --check: fails below 85 % of the frames a second without Dask
+measure_night.py --bin FOLDER [--frames N] [--fibres N] [--rows N] [--check]    --check: fails below 85 % of the frames a second without Dask
 """
 
 import argparse
@@ -17,7 +17,6 @@ import distributed
 
 from spexd.dask import extract_night
 
-FIBRES, ROWS = 50, 600
 WORKERS = 2
 TURNS = 3
 SMALLEST_SHARE = 0.85
@@ -40,15 +39,14 @@ def seconds_of_dask(dask, images, psf, folder):
     return time.monotonic() - start
 
 
-def measure(folder, spex, frames):
-    size = ["--fibres", str(FIBRES), "--rows", str(ROWS)]
+def measure(folder, spex, frames, size):
     subprocess.run([spex, "simulate", *size, "--out-dir", folder], check=True, stdout=subprocess.DEVNULL)
     images, psf = [folder / f"image-{k:04}.fits" for k in range(frames)], folder / "psf-r0.fits"
     for image in images:
         os.link(folder / "preproc-r0.fits", image)
-    size = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
+    workers = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
     processes, nights = [], []
-    with distributed.LocalCluster(**size) as cluster, distributed.Client(cluster) as dask:
+    with distributed.LocalCluster(**workers) as cluster, distributed.Client(cluster) as dask:
         dask.wait_for_workers(WORKERS)
         # In turns: other programs of the machine meet both.
         for _ in range(TURNS):
@@ -63,10 +61,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--frames", type=int, default=1500)
+    parser.add_argument("--fibres", default="50")
+    parser.add_argument("--rows", default="600")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="spexd-night-") as name:
-        processes, nights = measure(pathlib.Path(name), options.bin.resolve() / "spex", options.frames)
+        size = ["--fibres", options.fibres, "--rows", options.rows]
+        processes, nights = measure(pathlib.Path(name), options.bin.resolve() / "spex", options.frames, size)
     share = min(processes) / min(nights)
     print(f"{options.frames} frames: processes {min(processes):.2f} s, Dask {min(nights):.2f} s, share {share:.3f}")
     print(f"all: processes {[round(s, 2) for s in processes]}, Dask {[round(s, 2) for s in nights]}")
