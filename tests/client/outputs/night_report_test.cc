@@ -8,6 +8,7 @@
 #include "client/cli/night/night_metrics.h"
 #include "client/cli/terminal/exit_code.h"
 #include "tests/client/support/small_frame.h"
+#include "tests/support/build_paths.h"
 #include "tests/support/eventually.h"
 #include "tests/support/matchers.h"
 #include "tests/support/process.h"
@@ -62,6 +63,20 @@ TEST(NightMetrics, AreOfTheLastFrameAndTheMedianOfEachCamera) {
   }
   EXPECT_THAT(text, Not(HasSubstr("trace_shift_y")));  // its mean is not known
   EXPECT_THAT(numbers.Text(false), HasSubstr("\nspexd_night_running 0\n"));
+}
+
+TEST(NightMetrics, AreThoseThatAlertsAskFor) {
+  cli::NightNumbers numbers(1, 0);
+  numbers.Add(Written("r0", 1, 1));
+  const std::string text = numbers.Text(true), alerts = ReadBytes(SourceFolder() + "/deploy/alerts.yml");
+  int asked = 0;
+  for (size_t at = alerts.find("spexd_night_"); at != std::string::npos;
+       at = alerts.find("spexd_night_", at + 1)) {
+    const size_t end = alerts.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_", at);
+    EXPECT_THAT(text, HasSubstr("# TYPE " + alerts.substr(at, end - at) + " "));
+    ++asked;
+  }
+  EXPECT_GT(asked, 4);
 }
 
 TEST(NightMetrics, HaveNoMoreCamerasThanTheirLimit) {
