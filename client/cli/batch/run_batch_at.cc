@@ -61,9 +61,11 @@ absl::StatusOr<BatchEnd> RunEmbedded(const WhereFlags& where, FrameSource* sourc
   if (batch.in_flight == 0) {
     batch.in_flight = devices > 0 ? kFramesAtOncePerDevice * devices : kFramesAtOnceOnTheCpu;
   }
+  // The frames in flight share the processors.
+  const int threads = std::max(1, FileThreads(where) / batch.in_flight);
   SPEXD_ASSIGN_OR_RETURN(const NamedFiberflats fiberflats, NamedFiberflats::Load(products.inputs.fiberflats));
   const auto tools = std::make_shared<ProductTools>();
-  SPEXD_ASSIGN_OR_RETURN(*tools, LoadTools(products.inputs, FileThreads(where)));
+  SPEXD_ASSIGN_OR_RETURN(*tools, LoadTools(products.inputs, threads));
   if (!products.inputs.templates.empty()) SPEXD_RETURN_IF_ERROR(tools->templates.status());
   const bool by_device = devices > 0 && products.any() && MayTakeGpu(tools->templates.ok(), choice);
   if (by_device) SPEXD_RETURN_IF_ERROR(TakeAnalyser(choice, batch.quiet, tools.get()));
@@ -80,7 +82,7 @@ absl::StatusOr<BatchEnd> RunEmbedded(const WhereFlags& where, FrameSource* sourc
                                 .fiberflats = &fiberflats,
                                 .exposures = exposures.get(),
                                 .keep_on_device = by_device,
-                                .threads = FileThreads(where),
+                                .threads = threads,
                                 .on_unused = [&shared](const client::Job& job) {
                                   if (shared.Shares(job.psf)) shared.EndJob(job.psf);
                                 }};
