@@ -98,7 +98,8 @@ std::vector<ProductResult> WriteProducts(const Frame& frame, const ProductPaths&
   const ProductWriter writer(frame, made, threads);
   const std::vector<std::pair<std::string, std::string>> named = paths.Named();
   std::vector<ProductResult> results(named.size());
-  const absl::Status status = ParallelFor(static_cast<int64_t>(named.size()), threads, [&](int64_t k) {
+  const int files = static_cast<int>(named.size());  // each waits for the disk most of its time
+  const absl::Status status = ParallelFor(files, files, [&](int64_t k) {
     const auto& [name, path] = named[static_cast<size_t>(k)];
     results[static_cast<size_t>(k)] = writer.Write(name, path);
     return absl::OkStatus();
