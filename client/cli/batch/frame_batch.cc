@@ -400,6 +400,7 @@ void Batch::Succeed(const NumberedFrame& frame, const JobOutcome& outcome,
 void Batch::Take(const Exposure& exposure) {
   const NamedFiles files = FilesOf(exposure);
   BatchResult result = {.state = State::kWritten, .output = files.front().second};
+  if (!exposure.refused.ok()) return Fail(std::move(result), exposure.refused, kDifferent);
   BatchRecord::Claim claim;
   while (options_.record != nullptr) {
     absl::StatusOr<BatchRecord::Claim> begun = options_.record->Begin(
