@@ -180,6 +180,12 @@ TEST_F(Night, TellsOfBadFitsAlsoWhenTheFramesAreSkipped) {
   EXPECT_GE(frame["outliers_chi2pix"], 0);
 }
 
+TEST(NightLists, MayBeginWithAByteOrderMark) {
+  const auto rows = cli::ParseNightList("\xEF\xBB\xBFimage psf output\na b c\n");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->front().image, "a");
+}
+
 TEST(NightLists, NameTheLineOfAnError) {
   const auto error = [](const std::string& text) {
     return std::string(cli::ParseNightList(text).status().message());
