@@ -434,7 +434,14 @@ void Batch::Take(const Exposure& exposure) {
 absl::StatusOr<nlohmann::json> Batch::Analyse(const Exposure& exposure, const nlohmann::json& made_of) {
   const auto start = std::chrono::steady_clock::now();
   const UnitResult made = workers_.exposures->Analyse(exposure.unit, stop_);
-  if (!made.errors.empty()) return made.errors.front();
+  if (!made.errors.empty()) {
+    const bool may_pass = std::any_of(made.errors.begin(), made.errors.end(), MayPass);
+    for (const auto& [what, path] : FilesOf(exposure)) {
+      // What an earlier run left there is not of these inputs.
+      if (!may_pass && !made.numbers.contains(what)) RemoveFile(path);
+    }
+    return made.errors.front();
+  }
   nlohmann::json record = {{"kind", "exposure"},
                            {"frames", exposure.unit.files},
                            {"products", made.numbers},

@@ -235,6 +235,20 @@ TEST_F(NightProducts, OfAnExposureNeedOneFrameOfEachCamera) {
   EXPECT_FALSE(std::filesystem::exists(Output("zlines-0-00051060")));
 }
 
+TEST_F(NightProducts, OfAnExposureDoNotOutliveTheirInputs) {
+  WriteList();
+  const auto night = [&](const std::string& templates) {
+    return Night(
+        {"--products", "exposure-velocities,exposure-redshifts", "--velocity", templates, "--device", "cpu"});
+  };
+  EXPECT_EQ(night(Input("templates.fits")).code, cli::kOk);
+  const std::string blue = folder_ / "blue.fits";
+  ASSERT_EQ(Spex({"templates", "make", "--synthetic", "--range", "4600,4900", "-o", blue}).code, 0);
+  EXPECT_THAT(night(blue), ExitsWith(cli::kDifferent, HasSubstr("templates: reach from")));
+  EXPECT_FALSE(std::filesystem::exists(Output("rvtab-0-00051060")));
+  EXPECT_TRUE(std::filesystem::exists(Output("zlines-0-00051060")));
+}
+
 TEST_F(NightProducts, OfAnExposureReplaceNoFileOfAFrame) {
   WriteBytes(folder_ / "night.txt", "image psf output wavelength\n" + Image("b0-00051060") + " " + Psf("b") +
                                         " " + Output("0-00051060") + " " + kWavelengths.at("b") + "\n");
