@@ -164,6 +164,15 @@ TEST_F(Night, NamesWhatFailsAndMakesTheOthers) {
   EXPECT_THAT(ReadBytes(folder_ / "night.png"), StartsWith("\x89PNG"));
 }
 
+TEST_F(Night, ReplacesNeitherItsListNorItsFilesByReports) {
+  const std::string list = ReadBytes(folder_ / "night.txt");
+  EXPECT_THAT(Spex(Command({"--report", folder_ / "night.txt"})),
+              ExitsWith(cli::kUsage, HasSubstr("night.txt is the list")));
+  EXPECT_THAT(Spex(Command({"--report", Image(3)})),
+              ExitsWith(cli::kUsage, HasSubstr("preproc-3.fits is an image of the list")));
+  EXPECT_EQ(ReadBytes(folder_ / "night.txt"), list);
+}
+
 TEST_F(Night, TellsOfBadFitsAlsoWhenTheFramesAreSkipped) {
   std::vector<std::string> command = Joined(kFiveFibres, {"--max-chi2pix", "0.1"});
   for (const char* state : {"written", "skipped"}) {
@@ -178,6 +187,12 @@ TEST_F(Night, TellsOfBadFitsAlsoWhenTheFramesAreSkipped) {
   EXPECT_FALSE(frame["bad_fit"]);
   EXPECT_GE(frame["largest_chi2pix"], frame["chi2pix"]);
   EXPECT_GE(frame["outliers_chi2pix"], 0);
+}
+
+TEST(NightLists, MayBeginWithAByteOrderMark) {
+  const auto rows = cli::ParseNightList("\xEF\xBB\xBFimage psf output\na b c\n");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(rows->front().image, "a");
 }
 
 TEST(NightLists, NameTheLineOfAnError) {

@@ -91,8 +91,14 @@ bool AreAsRecorded(const json& record, const NamedFiles& files, bool read) {
 }  // namespace
 
 absl::StatusOr<std::string> FileSha256(const std::string& path) {
-  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
+  // A pipe would be waited for without end.
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info;
+  if (file.get() < 0 || fstat(file.get(), &info) != 0) {
+    return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
+  }
+  if (S_ISFIFO(info.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is a pipe, must be a file"));
   Sha256 hash;
   std::vector<char> piece(size_t{1} << 20);
   while (true) {

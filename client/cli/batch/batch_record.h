@@ -17,7 +17,7 @@
 
 namespace spexd::cli {
 
-// SHA-256 of a file's bytes. NotFound if it cannot be read.
+// SHA-256 of a file's bytes. NotFound if it cannot be read, InvalidArgument if it is a pipe.
 absl::StatusOr<std::string> FileSha256(const std::string& path);
 
 // A record in each folder that results go to, which any number of processes share. A result is a set of files

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/source.h"
@@ -21,6 +22,23 @@ std::string TextIn(const json& record, const char* key) {
   return record.is_object() && value != record.end() && value->is_string() ? value->get<std::string>() : "";
 }
 
+json ObjectIn(const json& record, const char* key) {
+  const auto value = record.is_object() ? record.find(key) : record.end();
+  return record.is_object() && value != record.end() && value->is_object() ? *value : json::object();
+}
+
+std::string Normal(const std::string& path) {
+  return std::filesystem::path(path).lexically_normal().string();
+}
+
+// Text of a header as a part of a file's name, so that no header leads to another folder.
+std::string ForFileName(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '.' && c != '_'; }, '_');
+  return text;
+}
+
 // The number of the spectrograph in the name of a camera: that of b3 is 3.
 std::string SpectrographOf(const std::string& camera) { return camera.empty() ? "" : camera.substr(1); }
 
@@ -36,19 +54,30 @@ std::optional<Exposure> Exposures::Add(const FrameTask& task, const json& record
   const std::string key = TextIn(record, "exposure"), camera = TextIn(record, "camera");
   if ((!velocities_ && !redshifts_) || key.empty() || camera.empty()) return std::nullopt;
   const char* const file = less_sky_ ? "sframe" : "frame";
-  const json of_file = record.value("products", json::object()).value(file, json::object());
+  const json of_file = ObjectIn(ObjectIn(record, "products"), file);
   const MutexLock lock(&mutex_);
+  for (const auto& [what, path] : task.Files()) owners_[Normal(path)] = task.output.frame;
   Group& group = groups_[key];
   group.expid = TextIn(record, "expid");
   // A frame whose sky could not be made has no part in its exposure.
-  const Arm arm = {of_file.contains("error") ? ""
+  const Arm arm = {task.output.frame,
+                   of_file.contains("error") ? ""
                    : less_sky_               ? task.products.sframe
                                              : task.output.frame,
-                   TextIn(record.value("files", json::object()), file)};
-  const Arm before = std::exchange(group.arms[camera], arm);
-  if ((group.returned && before.checksum == arm.checksum) || !IsComplete(group.arms)) return std::nullopt;
+                   TextIn(ObjectIn(record, "files"), file)};
+  const auto [at, is_new] = group.arms.try_emplace(camera, arm);
+  if (at->second.frame != arm.frame && group.refused.ok()) {
+    const auto [first, second] = std::minmax(at->second.frame, arm.frame);
+    group.refused = absl::InvalidArgumentError(
+        absl::StrCat(first, " and ", second, " are both of camera ", camera, " of ", key,
+                     ", whose products need one frame of each camera"));
+    group.returned = false;
+  }
+  const Arm before = group.refused.ok() ? std::exchange(at->second, arm) : at->second;
+  const bool same = !group.refused.ok() || before.checksum == arm.checksum;
+  if ((group.returned && same) || !IsComplete(group.arms)) return std::nullopt;
   group.returned = true;
-  return MakeExposure(group);
+  return MakeExposure(key, group);
 }
 
 bool Exposures::IsComplete(const Arms& arms) const {
@@ -76,28 +105,39 @@ std::vector<Exposure> Exposures::Rest() {
   std::vector<Exposure> rest;
   for (const auto& [key, group] : groups_) {
     if (group.returned) continue;
-    if (std::optional<Exposure> exposure = MakeExposure(group)) rest.push_back(*std::move(exposure));
+    if (std::optional<Exposure> exposure = MakeExposure(key, group)) rest.push_back(*std::move(exposure));
   }
   groups_.clear();
   return rest;
 }
 
-std::optional<Exposure> Exposures::MakeExposure(const Group& group) const {
+std::optional<Exposure> Exposures::MakeExposure(const std::string& key, const Group& group) {
   Exposure exposure;
+  exposure.refused = group.refused;
   exposure.unit.kind = SpectraKind::kFrame;
   exposure.unit.sky_subtracted = less_sky_;
   for (const auto& [camera, arm] : group.arms) {
     if (arm.file.empty()) continue;
     exposure.unit.files.push_back(arm.file);
-    exposure.frames[std::filesystem::path(arm.file).filename().string()] = arm.checksum;
   }
   if (exposure.unit.files.empty()) return std::nullopt;
   const std::filesystem::path folder = std::filesystem::path(exposure.unit.files[0]).parent_path();
+  for (const auto& [camera, arm] : group.arms) {
+    if (arm.file.empty()) continue;
+    exposure.frames[std::filesystem::path(arm.file).lexically_proximate(folder).string()] = arm.checksum;
+  }
   const std::string name =
-      absl::StrCat(SpectrographOf(group.arms.begin()->first), "-",
-                   std::string(8 - std::min<size_t>(8, group.expid.size()), '0'), group.expid);
+      ForFileName(absl::StrCat(SpectrographOf(group.arms.begin()->first), "-",
+                               std::string(8 - std::min<size_t>(8, group.expid.size()), '0'), group.expid));
   if (velocities_) exposure.unit.velocities = (folder / absl::StrCat("rvtab-", name, ".fits")).string();
   if (redshifts_) exposure.unit.redshifts = (folder / absl::StrCat("zlines-", name, ".fits")).string();
+  for (const auto& [what, path] : FilesOf(exposure)) {
+    const auto [owner, is_new] = owners_.emplace(Normal(path), key);
+    if (is_new || owner->second == key || !exposure.refused.ok()) continue;
+    exposure.refused =
+        absl::InvalidArgumentError(absl::StrCat(path, " is a file of ", owner->second, " already; ", key,
+                                                " needs another folder, or the other another name"));
+  }
   return exposure;
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/cli/batch/batch_products.h"
 #include "client/cli/batch/batch_record.h"
 #include "client/cli/batch/frame_task.h"
@@ -19,7 +21,8 @@ namespace spexd::cli {
 
 struct Exposure {
   AnalysisUnit unit;
-  nlohmann::json frames;  // the checksum of each frame, by its name
+  nlohmann::json frames;  // the checksum of each frame, by its path from the folder of the first
+  absl::Status refused;   // not OK: its products are not made, for this reason
 };
 
 // Safe to use from many threads.
@@ -29,7 +32,8 @@ class Exposures {
   Exposures(const BatchProducts& products, std::set<std::string> cameras);
 
   // A frame is there, with its record: returns its exposure if all cameras of the spectrograph are there
-  // now, and again if the frame replaces another. Frames without EXPID or CAMERA belong to no exposure.
+  // now, and again if the frame replaces another. Frames without EXPID or CAMERA belong to no exposure. One
+  // with two frames of a camera, or with the file of another result, is refused.
   std::optional<Exposure> Add(const FrameTask& task, const nlohmann::json& record)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -42,7 +46,7 @@ class Exposures {
 
  private:
   struct Arm {
-    std::string file, checksum;
+    std::string frame, file, checksum;  // file "": the frame has no part in the exposure
   };
   using Arms = std::map<std::string, Arm>;  // by camera
 
@@ -50,16 +54,20 @@ class Exposures {
     std::string expid;
     Arms arms;
     bool returned = false;  // with these arms
+    absl::Status refused;
   };
 
   // nullopt: none of its frames has a part in it.
-  std::optional<Exposure> MakeExposure(const Group& group) const;
+  std::optional<Exposure> MakeExposure(const std::string& key, const Group& group)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsComplete(const Arms& arms) const;
 
   const bool velocities_, redshifts_, less_sky_;
   const std::set<std::string> cameras_;
   Mutex mutex_;
   std::map<std::string, Group> groups_ ABSL_GUARDED_BY(mutex_);  // by ExposureKey
+  // Files of frames and exposures, with the frame or the ExposureKey that each is of.
+  std::map<std::string, std::string> owners_ ABSL_GUARDED_BY(mutex_);
 };
 
 NamedFiles FilesOf(const Exposure& exposure);

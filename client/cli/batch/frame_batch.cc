@@ -400,6 +400,7 @@ void Batch::Succeed(const NumberedFrame& frame, const JobOutcome& outcome,
 void Batch::Take(const Exposure& exposure) {
   const NamedFiles files = FilesOf(exposure);
   BatchResult result = {.state = State::kWritten, .output = files.front().second};
+  if (!exposure.refused.ok()) return Fail(std::move(result), exposure.refused, kDifferent);
   BatchRecord::Claim claim;
   while (options_.record != nullptr) {
     absl::StatusOr<BatchRecord::Claim> begun = options_.record->Begin(
@@ -433,7 +434,14 @@ void Batch::Take(const Exposure& exposure) {
 absl::StatusOr<nlohmann::json> Batch::Analyse(const Exposure& exposure, const nlohmann::json& made_of) {
   const auto start = std::chrono::steady_clock::now();
   const UnitResult made = workers_.exposures->Analyse(exposure.unit, stop_);
-  if (!made.errors.empty()) return made.errors.front();
+  if (!made.errors.empty()) {
+    const bool may_pass = std::any_of(made.errors.begin(), made.errors.end(), MayPass);
+    for (const auto& [what, path] : FilesOf(exposure)) {
+      // What an earlier run left there is not of these inputs.
+      if (!may_pass && !made.numbers.contains(what)) RemoveFile(path);
+    }
+    return made.errors.front();
+  }
   nlohmann::json record = {{"kind", "exposure"},
                            {"frames", exposure.unit.files},
                            {"products", made.numbers},

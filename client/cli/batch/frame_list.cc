@@ -10,18 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "client/cli/batch/record_file.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/output_file.h"
 #include "core/fits/writers.h"
 
 namespace spexd::cli {
 namespace {
-
-std::string Canonical(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
-  return error ? path : canonical.string();
-}
 
 absl::Status CheckCounts(const std::vector<std::string>& inputs, const std::vector<std::string>& psfs) {
   if (psfs.size() == 1 || psfs.size() == inputs.size()) return absl::OkStatus();
@@ -60,6 +55,12 @@ void MakeFolders(const std::vector<FrameTask>& tasks) {
 
 }  // namespace
 
+std::string Canonical(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
+  return error ? path : canonical.string();
+}
+
 std::string OutputName(const std::string& prefix, const std::string& input) {
   const std::string file = std::filesystem::path(input).filename().string();
   absl::string_view name = file;
@@ -93,6 +94,9 @@ absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const ProductIn
       const std::string path = Canonical(name);
       if (const auto reader = read.find(path); reader != read.end()) {
         return absl::InvalidArgumentError(absl::StrCat(name, " is a file that ", reader->second, " reads"));
+      }
+      if (std::filesystem::path(path).filename() == kRecordName) {
+        return absl::InvalidArgumentError(absl::StrCat(name, " is the record of its folder"));
       }
       const auto [other, is_new] = written.emplace(path, task.job.image);
       if (!is_new) {

@@ -23,6 +23,9 @@ struct InputNames {
   const char* psf = "--psf";
 };
 
+// One name for all paths of a file, there or not.
+std::string Canonical(const std::string& path);
+
 // Name of the file that comes of `input`: preproc-r0-1.fits.gz becomes PREFIX-r0-1.fits, any other name.fits
 // PREFIX-name.fits.
 std::string OutputName(const std::string& prefix, const std::string& input);

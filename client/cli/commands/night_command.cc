@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -77,6 +78,25 @@ absl::StatusOr<std::vector<NightRow>> ReadRows(const NightCommandOptions& option
   return PartOf(rows, part, options.products.of_exposures());
 }
 
+// InvalidArgument if one of the reports would replace another, the list, or a file of its frames.
+absl::Status CheckReports(const NightCommandOptions& options, const std::vector<FrameTask>& tasks) {
+  std::map<std::string, std::string> files;  // what each is
+  for (const FrameTask& task : tasks) {
+    files[Canonical(task.job.image)] = "an image of the list";
+    files[Canonical(task.job.psf)] = "a PSF of the list";
+    for (const auto& [what, path] : task.Files()) files[Canonical(path)] = "an output of the list";
+  }
+  if (!options.list.empty()) files[Canonical(options.list)] = "the list";
+  for (const auto& [flag, path] :
+       {std::pair("--json", options.json), std::pair("--report", options.report),
+        std::pair("--plot", options.plot), std::pair("--metrics-file", options.metrics)}) {
+    if (path.empty()) continue;
+    const auto [file, is_new] = files.emplace(Canonical(path), absl::StrCat("the file of ", flag));
+    if (!is_new) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", path, " is ", file->second));
+  }
+  return absl::OkStatus();
+}
+
 // Extracts the frames of the source. `cameras`: those of a watch.
 absl::StatusOr<int> Extract(const NightCommandOptions& options, FrameSource* source,
                             const std::set<std::string>& cameras, BatchRecord* record,
@@ -114,6 +134,7 @@ absl::StatusOr<int> Watch(const NightCommandOptions& options, std::chrono::stead
                           const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const CameraIntake intake,
                          CameraIntake::Make(options.job, options.psf_for, options.folders, options.products));
+  SPEXD_RETURN_IF_ERROR(CheckReports(options, {}));
   std::error_code failed;  // which shows in the record
   std::filesystem::create_directories(options.folders.frames, failed);
   BatchRecord record;
@@ -144,6 +165,7 @@ absl::StatusOr<int> Night(const NightCommandOptions& options) {
   SPEXD_ASSIGN_OR_RETURN(const std::vector<FrameTask> tasks, NightTasks(options.job, rows, options.products));
   SPEXD_RETURN_IF_ERROR(
       PrepareOutputs(tasks, options.products.inputs, {"the column image", "the column psf"}));
+  SPEXD_RETURN_IF_ERROR(CheckReports(options, tasks));
   BatchRecord record;
   for (const FrameTask& task : tasks) SPEXD_RETURN_IF_ERROR(record.OpenBeside(task.output.frame));
   ListedFrames frames(tasks);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/status_macros.h"
 #include "core/base/text.h"
 #include "core/frame/job_options.h"
@@ -96,6 +97,7 @@ absl::StatusOr<std::vector<NightRow>> ParseNightList(absl::string_view text) {
   std::vector<NightRow> rows;
   Words names;
   int line = 0;
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // the byte order mark that some editors put before UTF-8
   for (absl::string_view all : absl::StrSplit(text, '\n')) {
     ++line;
     const absl::string_view content = all.substr(0, all.find('#'));

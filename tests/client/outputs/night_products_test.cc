@@ -223,6 +223,41 @@ TEST_F(NightProducts, AreCheckedBeforeTheWork) {
   EXPECT_FALSE(std::filesystem::exists(Output("frame-b0-00051060")));
 }
 
+TEST_F(NightProducts, OfAnExposureNeedOneFrameOfEachCamera) {
+  WriteList();
+  std::ofstream(folder_ / "night.txt", std::ios::app)
+      << Image("b0-00051060") << " " << Psf("b") << " " << Output("frame-again") << " 51060 "
+      << kWavelengths.at("b") << "\n";
+  const RunResult run = Night({"--products", "exposure-redshifts", "--device", "cpu"});
+  EXPECT_THAT(run, ExitsWith(cli::kDifferent, HasSubstr("are both of camera b0 of exposure 51060")));
+  EXPECT_EQ(States("frames"), (Counts{{"written", 5}}));
+  EXPECT_EQ(States("exposures"), (Counts{{"failed", 1}, {"written", 1}}));
+  EXPECT_FALSE(std::filesystem::exists(Output("zlines-0-00051060")));
+}
+
+TEST_F(NightProducts, OfAnExposureDoNotOutliveTheirInputs) {
+  WriteList();
+  const auto night = [&](const std::string& templates) {
+    return Night(
+        {"--products", "exposure-velocities,exposure-redshifts", "--velocity", templates, "--device", "cpu"});
+  };
+  EXPECT_EQ(night(Input("templates.fits")).code, cli::kOk);
+  const std::string blue = folder_ / "blue.fits";
+  ASSERT_EQ(Spex({"templates", "make", "--synthetic", "--range", "4600,4900", "-o", blue}).code, 0);
+  EXPECT_THAT(night(blue), ExitsWith(cli::kDifferent, HasSubstr("templates: reach from")));
+  EXPECT_FALSE(std::filesystem::exists(Output("rvtab-0-00051060")));
+  EXPECT_TRUE(std::filesystem::exists(Output("zlines-0-00051060")));
+}
+
+TEST_F(NightProducts, OfAnExposureReplaceNoFileOfAFrame) {
+  WriteBytes(folder_ / "night.txt", "image psf output wavelength\n" + Image("b0-00051060") + " " + Psf("b") +
+                                        " " + Output("0-00051060") + " " + kWavelengths.at("b") + "\n");
+  const RunResult run = Night({"--products", "redshifts,exposure-redshifts", "--device", "cpu"});
+  EXPECT_THAT(run, ExitsWith(cli::kDifferent, HasSubstr("zlines-0-00051060.fits is a file of")));
+  EXPECT_EQ(Night({"--products", "redshifts", "--device", "cpu"}).code, cli::kOk);
+  EXPECT_EQ(States("frames"), (Counts{{"skipped", 1}}));
+}
+
 TEST_F(NightProducts, AFrameOfAnotherCameraThanTheFiberflatsIsNamed) {
   WriteList();
   const RunResult run =
