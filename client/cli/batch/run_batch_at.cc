@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kFramesAtOncePerServer = 4;
 constexpr int kFramesAtOncePerDevice = 8;  // one computes, others are read, written and hashed
-constexpr int kFramesAtOnceOnTheCpu = 2;
+constexpr int kFramesAtOnceOnTheCpu = 4;
 
 absl::StatusOr<BatchEnd> RunRemotely(const WhereFlags& where, const JobFlags& job, FrameSource* source,
                                      BatchOptions batch, const std::stop_token& stop) {

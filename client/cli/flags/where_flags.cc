@@ -47,7 +47,7 @@ void AddWhereFlags(CLI::App* command, WhereFlags* flags) {
 CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in_flight) {
   return command
       ->add_option("--in-flight", *in_flight,
-                   absl::StrCat(help, "; default: 4 for each server, 8 for each GPU, 2 on the CPU"))
+                   absl::StrCat(help, "; default: 4 for each server, 8 for each GPU, 4 on the CPU"))
       ->check(CLI::Range(1, kMaxFramesAtOnce))
       ->group("Where");
 }
