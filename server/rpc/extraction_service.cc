@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "core/base/seconds_since.h"
 #include "core/base/build_version.h"
 #include "core/base/status_macros.h"
 #include "core/base/threads/guard.h"
@@ -102,8 +103,7 @@ v1::Capabilities ExtractionService::Status(const Shares& shares) const {
   for (const std::string& root : parts_.paths->roots()) status.add_allowed_roots(root);
   status.set_uptime_seconds(
       std::chrono::duration<double>(std::chrono::steady_clock::now() - parts_.started).count());
-  status.set_server_time(
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+  status.set_server_time(SecondsSince1970());
   return status;
 }
 

@@ -61,14 +61,6 @@ json Settings(const JobSpec& spec) {
   return settings;
 }
 
-// Whether the record tells why a product could not be made of these inputs.
-bool HasError(const json& record, const std::string& product) {
-  const auto products = record.find("products");
-  if (products == record.end() || !products->is_object()) return false;
-  const auto failed = products->find(product);
-  return failed != products->end() && failed->is_object() && failed->contains("error");
-}
-
 // Whether each of the files is there, with the checksum that the record has if they are to be read, or could
 // not be made.
 bool AreAsRecorded(const json& record, const NamedFiles& files, bool read) {

@@ -55,18 +55,35 @@ json NumbersOf(const std::vector<ProductResult>& products) {
 
 }  // namespace
 
-double NumberIn(const json& record, const char* key) {
+const json& ValueIn(const json& record, const std::string& key) {
+  static const json& kNone = *new json();
   const auto value = record.is_object() ? record.find(key) : record.end();
-  return record.is_object() && value != record.end() && value->is_number() ? value->get<double>() : 0;
+  return record.is_object() && value != record.end() ? *value : kNone;
+}
+
+double NumberIn(const json& record, const std::string& key) {
+  const json& value = ValueIn(record, key);
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+std::string TextIn(const json& record, const std::string& key) {
+  const json& value = ValueIn(record, key);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+bool HasError(const json& record, const std::string& product) {
+  return !ValueIn(ValueIn(ValueIn(record, "products"), product), "error").is_null();
+}
+
+int CountErrors(const json& record) {
+  const json& products = ValueIn(record, "products");
+  return static_cast<int>(std::count_if(products.begin(), products.end(), [](const json& product) {
+    return !ValueIn(product, "error").is_null();
+  }));
 }
 
 bool HasFailures(const json& record) {
-  if (!record.is_object()) return false;
-  const auto failed = record.find("failed_bundles");
-  if (failed != record.end() && !failed->empty()) return true;
-  const json products = record.value("products", json::object());
-  return std::any_of(products.begin(), products.end(),
-                     [](const json& product) { return product.is_object() && product.contains("error"); });
+  return !ValueIn(record, "failed_bundles").empty() || CountErrors(record) > 0;
 }
 
 json MeasureFrame(const JobOutcome& outcome, const std::vector<ProductResult>& products, double written) {

@@ -23,8 +23,15 @@ struct BatchResult {
   int code = 0;  // what it makes of the exit code
 };
 
-// A number in a record, or 0. A record may come of any process, so nothing is taken for granted of it.
-double NumberIn(const nlohmann::json& record, const char* key);
+// What a record has under `key`: any value, or null; a number, or 0; a text, or "". A record may come of any
+// process, so nothing is taken for granted of it.
+const nlohmann::json& ValueIn(const nlohmann::json& record, const std::string& key);
+double NumberIn(const nlohmann::json& record, const std::string& key);
+std::string TextIn(const nlohmann::json& record, const std::string& key);
+// Whether the record tells why a product could not be made.
+bool HasError(const nlohmann::json& record, const std::string& product);
+// How many products could not be made.
+int CountErrors(const nlohmann::json& record);
 // Whether the record tells of bundles that failed, or of products that could not be made.
 bool HasFailures(const nlohmann::json& record);
 

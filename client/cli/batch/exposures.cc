@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/batch/batch_result.h"
 #include "core/base/status_macros.h"
 #include "core/fits/hdu/source.h"
 #include "core/fits/readers.h"
@@ -15,17 +16,6 @@ namespace spexd::cli {
 namespace {
 
 using nlohmann::json;
-
-// A record may come of any process, so nothing is taken for granted of it.
-std::string TextIn(const json& record, const char* key) {
-  const auto value = record.is_object() ? record.find(key) : record.end();
-  return record.is_object() && value != record.end() && value->is_string() ? value->get<std::string>() : "";
-}
-
-json ObjectIn(const json& record, const char* key) {
-  const auto value = record.is_object() ? record.find(key) : record.end();
-  return record.is_object() && value != record.end() && value->is_object() ? *value : json::object();
-}
 
 std::string Normal(const std::string& path) {
   return std::filesystem::path(path).lexically_normal().string();
@@ -54,17 +44,16 @@ std::optional<Exposure> Exposures::Add(const FrameTask& task, const json& record
   const std::string key = TextIn(record, "exposure"), camera = TextIn(record, "camera");
   if ((!velocities_ && !redshifts_) || key.empty() || camera.empty()) return std::nullopt;
   const char* const file = less_sky_ ? "sframe" : "frame";
-  const json of_file = ObjectIn(ObjectIn(record, "products"), file);
   const MutexLock lock(&mutex_);
   for (const auto& [what, path] : task.Files()) owners_[Normal(path)] = task.output.frame;
   Group& group = groups_[key];
   group.expid = TextIn(record, "expid");
   // A frame whose sky could not be made has no part in its exposure.
   const Arm arm = {task.output.frame,
-                   of_file.contains("error") ? ""
-                   : less_sky_               ? task.products.sframe
-                                             : task.output.frame,
-                   TextIn(ObjectIn(record, "files"), file)};
+                   HasError(record, file) ? ""
+                   : less_sky_            ? task.products.sframe
+                                          : task.output.frame,
+                   TextIn(ValueIn(record, "files"), file)};
   const auto [at, is_new] = group.arms.try_emplace(camera, arm);
   if (at->second.frame != arm.frame && group.refused.ok()) {
     const auto [first, second] = std::minmax(at->second.frame, arm.frame);

@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/cli/batch/batch_products.h"
 #include "client/cli/batch/batch_record.h"
 #include "client/cli/batch/frame_task.h"
+#include "client/cli/flags/batch_products.h"
 #include "client/cli/joint/analysis_units.h"
 #include "core/base/threads/mutex.h"
 

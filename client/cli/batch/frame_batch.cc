@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/batch/batch_progress.h"
+#include "client/cli/batch/batch_summary.h"
 #include "client/cli/batch/exposures.h"
 #include "client/cli/flags/analysis_flags.h"
 #include "client/cli/flags/where_flags.h"
@@ -40,10 +41,6 @@ constexpr int kMaxRefusedInARow = 2;
 std::string LineAbout(const std::string& file, absl::string_view message) {
   return absl::StrContains(message, file) ? absl::StrCat("spex: ", message)
                                           : absl::StrCat("spex: ", file, ": ", message);
-}
-
-double SecondsSinceEpoch() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 // Whether the same work may succeed at another time.
@@ -76,43 +73,6 @@ NamedFiles WithoutFailed(NamedFiles files, const std::vector<ProductResult>& pro
     if (!product.error().ok()) std::erase(files, std::pair(product.name, product.path));
   }
   return files;
-}
-
-// The name of a result in messages.
-const std::string& FileOf(const BatchResult& result) {
-  return result.image.empty() ? result.output : result.image;
-}
-
-// What the summary tells of all frames that were written.
-struct Totals {
-  int64_t spectra = 0, bins = 0, masked_bins = 0, nodata_bins = 0;
-  double largest_residual = -1, largest_root_error = -1;  // none yet
-  std::vector<StageSeconds> stages;
-  std::map<std::string, int> notes;  // the number of frames of each
-  std::set<std::string> engines;
-
-  void Add(const FrameOutput& output, const JobOutcome& outcome);
-};
-
-void Totals::Add(const FrameOutput& output, const JobOutcome& outcome) {
-  spectra += outcome.frame.fibres.count;
-  bins += static_cast<int64_t>(outcome.frame.spectra.flux.size());
-  masked_bins += outcome.summary.masked_bins;
-  nodata_bins += outcome.summary.nodata_bins;
-  largest_residual = std::max(largest_residual, outcome.summary.largest_residual.value_or(-1));
-  largest_root_error = std::max(largest_root_error, outcome.summary.largest_root_error.value_or(-1));
-  for (const StageSeconds& stage : outcome.stages) {
-    const auto same = std::find_if(stages.begin(), stages.end(), [&stage](const StageSeconds& other) {
-      return other.stage == stage.stage;
-    });
-    if (same == stages.end()) {
-      stages.push_back(stage);
-    } else {
-      same->seconds += stage.seconds;
-    }
-  }
-  for (const std::string& note : NotesOn(output, outcome.frame)) ++notes[note];
-  engines.insert(outcome.engine);
 }
 
 class Batch {
@@ -160,7 +120,6 @@ class Batch {
   bool endless() const { return !source_->Count().has_value(); }
   bool ends() const { return stop_.stop_requested() || gave_up_; }
   BatchResult ResultOf(const NumberedFrame& frame, State state) const;
-  void PrintSummary(const Totals& totals, const std::vector<BatchResult>& results) const;
   absl::Status RunThreads(size_t tasks, void (Batch::*work)());
 
   FrameSource* const source_;
@@ -173,7 +132,7 @@ class Batch {
   std::vector<Exposure> rest_;  // exposures that are made at the end
   std::atomic<size_t> next_of_rest_ = 0;
   Mutex mutex_;
-  Totals totals_ ABSL_GUARDED_BY(mutex_);
+  BatchTotals totals_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> lost_ ABSL_GUARDED_BY(mutex_);  // images of frames that another run may extract
   std::vector<BatchResult> results_ ABSL_GUARDED_BY(mutex_);
   std::map<size_t, size_t> result_of_ ABSL_GUARDED_BY(mutex_);  // by the frame's number
@@ -278,7 +237,7 @@ absl::StatusOr<nlohmann::json> Batch::Write(const FrameTask& task, JobOutcome* o
     status = WriteFiles(task.output, *outcome, workers_.threads);
     *code = CodeOfWriteError(status);
   }
-  nlohmann::json record = MeasureFrame(*outcome, *products, SecondsSinceEpoch());
+  nlohmann::json record = MeasureFrame(*outcome, *products, SecondsSince1970());
   record["image"] = task.job.image;
   if (!task.expid.empty()) record["label"] = task.expid;
   if (status.ok() && options_.record != nullptr) {
@@ -445,54 +404,12 @@ absl::StatusOr<nlohmann::json> Batch::Analyse(const Exposure& exposure, const nl
   nlohmann::json record = {{"kind", "exposure"},
                            {"frames", exposure.unit.files},
                            {"products", made.numbers},
-                           {"written", SecondsSinceEpoch()},
+                           {"written", SecondsSince1970()},
                            {"seconds", SecondsSince(start)}};
   if (options_.record != nullptr) {
     SPEXD_ASSIGN_OR_RETURN(record, options_.record->Done(FilesOf(exposure), made_of, record));
   }
   return record;
-}
-
-void Batch::PrintSummary(const Totals& totals, const std::vector<BatchResult>& results) const {
-  const double seconds = SecondsSince(options_.start);
-  std::map<State, int> frames;
-  int exposures = 0;
-  std::vector<std::string> failed;
-  for (const BatchResult& result : results) {
-    if (result.state == State::kFailed) failed.push_back(FileOf(result));
-    if (!result.image.empty()) ++frames[result.state];
-    if (result.image.empty() && result.state == State::kWritten) ++exposures;
-  }
-  const int written = frames[State::kWritten], skipped = frames[State::kSkipped];
-  const int not_reached = frames[State::kNotReached];
-  std::string text = absl::StrFormat("%d of %d frames written", written,
-                                     written + skipped + not_reached + frames[State::kFailed]);
-  if (skipped > 0) absl::StrAppend(&text, absl::StrFormat(", %d skipped", skipped));
-  if (written > 0) {
-    const double bins = static_cast<double>(std::max<int64_t>(totals.bins, 1));
-    absl::StrAppend(&text,
-                    absl::StrFormat(": %d spectra, %.2f %% masked, %.2f %% without data", totals.spectra,
-                                    100 * static_cast<double>(totals.masked_bins) / bins,
-                                    100 * static_cast<double>(totals.nodata_bins) / bins));
-  }
-  absl::StrAppend(&text, "\n");
-  if (!failed.empty()) absl::StrAppend(&text, "Failed: ", absl::StrJoin(failed, ", "), "\n");
-  if (not_reached > 0) absl::StrAppend(&text, "Not tried: ", not_reached, " frames\n");
-  if (exposures > 0) {
-    absl::StrAppend(&text, "Velocities and redshifts over all arms: ", exposures, " exposures\n");
-  }
-  for (const auto& [note, times] : totals.notes) {
-    absl::StrAppend(&text, note, absl::StrFormat(" (%d frames)\n", times));
-  }
-  if (options_.verbose) {
-    absl::StrAppend(&text, DescribeWork(totals.largest_residual, totals.largest_root_error, totals.stages));
-  }
-  if (written > 0) {
-    absl::StrAppend(
-        &text, absl::StrFormat("Total %.2f s, %.2f frames/s, %d at once; engine %s\n", seconds,
-                               written / seconds, options_.in_flight, absl::StrJoin(totals.engines, ", ")));
-  }
-  std::fputs(text.c_str(), stdout);
 }
 
 absl::Status Batch::RunThreads(size_t tasks, void (Batch::*work)()) {
@@ -536,7 +453,12 @@ BatchEnd Batch::Run() {
     end.code = kInterrupted;
     return end;
   }
-  if (!options_.quiet) PrintSummary(totals_, end.results);
+  if (!options_.quiet) {
+    std::fputs(
+        FormatBatch(end.results, totals_, options_.in_flight, SecondsSince(options_.start), options_.verbose)
+            .c_str(),
+        stdout);
+  }
   if (!status.ok()) end.code = std::max<int>(end.code, cli::Fail(status));
   return end;
 }

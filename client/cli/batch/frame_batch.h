@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/batch/batch_products.h"
 #include "client/cli/batch/batch_record.h"
 #include "client/cli/batch/batch_result.h"
 #include "client/cli/batch/frame_task.h"
+#include "client/cli/flags/batch_products.h"
 #include "client/cli/joint/unit_work.h"
 #include "client/cli/products/camera_fiberflats.h"
 #include "client/cli/products/product_tools.h"

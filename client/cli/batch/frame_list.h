@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/cli/batch/batch_products.h"
 #include "client/cli/batch/frame_task.h"
+#include "client/cli/flags/batch_products.h"
 #include "client/cli/flags/job_flags.h"
 
 namespace spexd::cli {

@@ -23,9 +23,9 @@ using NamedFiles = std::vector<std::pair<std::string, std::string>>;
 
 struct FrameTask {
   client::Job job;
-  FrameOutput output;      // its frame and model
-  ProductPaths products;   // of the frame
-  std::string expid = {};  // label of the frame in a list, or ""
+  FrameOutput output;         // its frame and model
+  ProductPaths products;      // of the frame
+  std::string expid = {};     // label of the frame in a list, or ""
   absl::Status refused = {};  // why it cannot be extracted, if it cannot
 
   // The files that are to be written.

@@ -52,7 +52,7 @@ class RecordFile {
   const int64_t size_when_opened_;
   mutable Mutex mutex_;
   std::set<int64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // bytes; the system's locks keep processes apart alone
-  int64_t read_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes
+  int64_t read_ ABSL_GUARDED_BY(mutex_) = 0;           // bytes
   std::map<std::string, nlohmann::json> records_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> own_ ABSL_GUARDED_BY(mutex_);  // outputs with records of this process
   std::set<std::string> new_ ABSL_GUARDED_BY(mutex_);  // and of any process since the file was opened

@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/batch/batch_products.h"
+#include "client/cli/flags/batch_products.h"
 #include "client/cli/batch/frame_batch.h"
 #include "client/cli/batch/frame_list.h"
 #include "client/cli/batch/frame_task.h"

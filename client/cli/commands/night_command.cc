@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/batch/batch_products.h"
+#include "client/cli/flags/batch_products.h"
 #include "client/cli/batch/batch_record.h"
 #include "client/cli/batch/frame_list.h"
 #include "client/cli/batch/frame_task.h"

@@ -19,7 +19,7 @@ namespace {
 
 using client::Clock;
 
-constexpr double kMostClockSeconds = 5;
+constexpr double kMaxClockSeconds = 5;
 
 double Gib(uint64_t bytes) { return static_cast<double>(bytes) / kGiB; }
 
@@ -90,7 +90,7 @@ Finding CheckClock(const TimedCapabilities& answer) {
   // By how much at least: the answer may have been written at any time between the two.
   const double ahead = theirs - Seconds(answer.answered), behind = Seconds(answer.asked) - theirs;
   const double difference = std::max({ahead, behind, 0.0});
-  if (difference <= kMostClockSeconds)
+  if (difference <= kMaxClockSeconds)
     return Good("clock", absl::StrFormat("differs from this machine's by %.1f s", difference));
   return Doubtful(
       "clock",

@@ -41,10 +41,10 @@ void AddDoctor(CLI::App* app, Action* action) {
   auto options = std::make_shared<DoctorOptions>();
   DoctorOptions& o = *options;
   CLI::App* command = app->add_subcommand(
-      "doctor", "Finding this machine, or servers, for what spex needs, and say what to do about the rest");
+      "doctor", "Check this machine, or servers, for what spex needs, and say what to do about the rest");
   AddServerFlags(
       command,
-      "Finding these servers instead of this machine: host:port, unix:/path, dns:///name:port for all "
+      "Check these servers instead of this machine: host:port, unix:/path, dns:///name:port for all "
       "addresses of a name, or several, separated by commas",
       "Server", &o.questions.server);
   command->add_option("--path", o.questions.paths,

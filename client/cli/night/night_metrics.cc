@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/median.h"
+#include "core/base/seconds_since.h"
 #include "core/fits/hdu/output_file.h"
 #include "prometheus/metric_family.h"
 #include "prometheus/text_serializer.h"
@@ -37,49 +38,39 @@ constexpr Quantity kGauges[NightNumbers::kQuantities] = {
     {"redshift_ratio", "Share of a frame's targets whose redshift was accepted"},
     {"frame_seconds", "Seconds that a frame took, in the queue too"}};
 
-const json& PartOf(const json& record, const char* name) {
-  static const json& kNone = *new json();
-  const auto part = record.is_object() ? record.find(name) : record.end();
-  return record.is_object() && part != record.end() ? *part : kNone;
-}
-
 std::optional<double> MaybeNumber(const json& value) {
   return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
 }
 
 std::optional<double> Share(const json& record, const char* part, const char* of) {
   const double whole = NumberIn(record, of);
-  if (whole <= 0 || !PartOf(record, part).is_number()) return std::nullopt;
+  if (whole <= 0 || !ValueIn(record, part).is_number()) return std::nullopt;
   return NumberIn(record, part) / whole;
 }
 
 // The mean of shifts is known of these alone.
 std::optional<double> Shift(const json& record, const char* axis) {
-  const json& shift = PartOf(PartOf(record, "trace_shifts"), axis);
-  const json& status = PartOf(shift, "status");
-  return status == "ok" || status == "weak" ? MaybeNumber(PartOf(shift, "mean")) : std::nullopt;
+  const json& shift = ValueIn(ValueIn(record, "trace_shifts"), axis);
+  const json& status = ValueIn(shift, "status");
+  return status == "ok" || status == "weak" ? MaybeNumber(ValueIn(shift, "mean")) : std::nullopt;
 }
 
 // In the order of kGauges.
 std::array<std::optional<double>, NightNumbers::kQuantities> ValuesOf(const json& record) {
-  const json& products = PartOf(record, "products");
-  return {MaybeNumber(PartOf(record, "chi2pix")),
-          MaybeNumber(PartOf(record, "snr")),
-          MaybeNumber(PartOf(PartOf(products, "sky"), "level")),
+  const json& products = ValueIn(record, "products");
+  return {MaybeNumber(ValueIn(record, "chi2pix")),
+          MaybeNumber(ValueIn(record, "snr")),
+          MaybeNumber(ValueIn(ValueIn(products, "sky"), "level")),
           Share(record, "masked_bins", "bins"),
           Shift(record, "x"),
           Shift(record, "y"),
-          Share(PartOf(products, "redshifts"), "accepted", "targets"),
+          Share(ValueIn(products, "redshifts"), "accepted", "targets"),
           NumberIn(record, "seconds") + NumberIn(record, "queue_seconds")};
 }
 
 std::string CameraOf(const json& record) {
-  const json& camera = PartOf(record, "camera");
-  return camera.is_string() && !camera.get<std::string>().empty() ? camera.get<std::string>() : kUnknown;
-}
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  const std::string camera = TextIn(record, "camera");
+  return camera.empty() ? kUnknown : camera;
 }
 
 // Families of gauges in the order in which they are begun.
@@ -124,12 +115,8 @@ void NightNumbers::Add(const BatchResult& result) {
   Camera& camera = cameras_[name];
   ++camera.frames[result.state];
   if (result.state != State::kWritten && result.state != State::kSkipped) return;
-  camera.bad_fits += PartOf(result.record, "bad_fit") == true ? 1 : 0;
-  const json& products = PartOf(result.record, "products");
-  camera.failed_products +=
-      static_cast<int>(std::count_if(products.begin(), products.end(), [](const json& product) {
-        return !PartOf(product, "error").is_null();
-      }));
+  camera.bad_fits += ValueIn(result.record, "bad_fit") == true ? 1 : 0;
+  camera.failed_products += CountErrors(result.record);
   const double written = NumberIn(result.record, "written");
   const bool is_last = written >= camera.written;
   camera.written = std::max(camera.written, written);
@@ -178,7 +165,7 @@ std::string NightNumbers::Text(bool running) const {
 }
 
 NightMetricsFile::NightMetricsFile(std::string path, size_t listed, std::chrono::milliseconds pause)
-    : path_(std::move(path)), pause_(pause), numbers_(listed, Now()) {}
+    : path_(std::move(path)), pause_(pause), numbers_(listed, SecondsSince1970()) {}
 
 NightMetricsFile::~NightMetricsFile() { StopThread(); }
 

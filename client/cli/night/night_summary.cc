@@ -19,20 +19,8 @@ constexpr int kJsonFormat = 2;
 using State = BatchResult::State;
 
 std::string ArmOf(const BatchResult& result) {
-  const auto camera = result.record.find("camera");
-  if (!result.record.is_object() || camera == result.record.end() || !camera->is_string()) return "?";
-  const std::string name = camera->get<std::string>();
-  return name.empty() ? "?" : name.substr(0, 1);
-}
-
-json ProductsOf(const BatchResult& result) {
-  return result.record.is_object() ? result.record.value("products", json::object()) : json::object();
-}
-
-int CountFailed(const json& products) {
-  return static_cast<int>(std::count_if(products.begin(), products.end(), [](const json& product) {
-    return product.is_object() && product.contains("error");
-  }));
+  const std::string camera = TextIn(result.record, "camera");
+  return camera.empty() ? "?" : camera.substr(0, 1);
 }
 
 struct Line {
@@ -53,9 +41,8 @@ struct Line {
     seconds.push_back(NumberIn(result.record, "seconds"));
     chi2.push_back(NumberIn(result.record, "chi2pix"));
     snr.push_back(NumberIn(result.record, "snr"));
-    not_made += CountFailed(ProductsOf(result));
-    const auto bad = result.record.find("bad_fit");
-    bad_fits += bad != result.record.end() && bad->is_boolean() && bad->get<bool>() ? 1 : 0;
+    not_made += CountErrors(result.record);
+    bad_fits += ValueIn(result.record, "bad_fit") == true ? 1 : 0;
   }
 };
 
@@ -78,7 +65,7 @@ std::string FormatExposures(const std::vector<BatchResult>& results) {
   for (const BatchResult& result : results) {
     if (!result.image.empty()) continue;
     ++states[result.state];
-    const json products = ProductsOf(result);
+    const json& products = ValueIn(result.record, "products");
     for (const auto& [name, product] : products.items()) {
       auto& [good, all] = targets[name];
       good += NumberIn(product, "good") + NumberIn(product, "accepted");

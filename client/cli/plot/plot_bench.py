@@ -3,7 +3,6 @@
 
 plot_bench.py BENCH.json OUTPUT; `spex bench --plot` calls it.
 """
-import argparse
 import json
 import sys
 
@@ -125,19 +124,16 @@ def draw(bench):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="spex bench --plot", description=__doc__.split("\n")[0])
-    parser.add_argument("bench")
-    parser.add_argument("output")
-    arguments = parser.parse_args()
+    path, output = plot_common.arguments_of("spex bench --plot", __doc__)
     try:
-        with open(arguments.bench) as file:
+        with open(path) as file:
             bench = json.load(file)
         if bench["format"] != FORMAT:
             raise ValueError("format %s, this script reads %d" % (bench["format"], FORMAT))
     except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.stderr.write("spex: %s: not what spex bench --json wrote: %s\n" % (arguments.bench, error))
+        sys.stderr.write("spex: %s: not what spex bench --json wrote: %s\n" % (path, error))
         return 2
-    return plot_common.write(lambda: draw(bench), arguments.output)
+    return plot_common.write(lambda: draw(bench), output)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """What the pictures and pages of spex have in common: their Python, their style, how they are written."""
+import argparse
 import base64
 import hashlib
 import importlib
@@ -27,6 +28,15 @@ STYLE = {
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
 }
+
+
+def arguments_of(command, description):
+    """The input and the output that a command gives to its script; `description`: the script's docstring."""
+    parser = argparse.ArgumentParser(prog=command, description=description.split("\n")[0])
+    parser.add_argument("input")
+    parser.add_argument("output")
+    arguments = parser.parse_args()
+    return arguments.input, arguments.output
 
 
 def load(*names):
@@ -100,9 +110,24 @@ def allowed(text):
     return "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def page(template, styles, scripts, **parts):
-    """The page of a template, with the files of its styles and scripts in it and `parts` at their places (@NAME@)."""
+PAGE_HEAD = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="@POLICY@">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>@TITLE@</title>
+<style>@STYLE@</style>
+</head>
+"""
+
+
+def page(title, template, styles, scripts, **parts):
+    """A page: the body is a template with `parts` at their places (@NAME@); styles and scripts are files."""
     script, style = own_files(scripts), own_files(styles)
     policy = "default-src 'none'; img-src data:; script-src %s; style-src %s" % (allowed(script), allowed(style))
-    parts = {**parts, "POLICY": policy, "STYLE": style, "SCRIPT": script}
-    return re.sub("@([A-Z]+)@", lambda place: parts[place.group(1)], own_files((template,)))
+    parts = {**parts, "TITLE": title, "POLICY": policy, "STYLE": style, "SCRIPT": script}
+    return re.sub("@([A-Z]+)@", lambda place: parts[place.group(1)], PAGE_HEAD + own_files((template,)))

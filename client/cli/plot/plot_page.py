@@ -139,7 +139,7 @@ def page(about, data):
     described = json.dumps(about, allow_nan=False)
     for character in "<>&":
         described = described.replace(character, "\\u%04x" % ord(character))
-    return plot_common.page("plot_page.html", ("plot_page.css",), SCRIPTS, ABOUT=described,
+    return plot_common.page("Spectra", "plot_page.html", ("plot_page.css",), SCRIPTS, ABOUT=described,
                             DATA="\n".join('<script type="text/plain" id="data-%s">%s</script>' % item
                                            for item in data.items()))
 

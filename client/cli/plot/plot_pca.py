@@ -3,7 +3,6 @@
 
 `spex plot` calls it for a file of `spex pca`.
 """
-import argparse
 import os
 import sys
 
@@ -101,16 +100,13 @@ def draw(pca):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="spex plot", description=__doc__.split("\n")[0])
-    parser.add_argument("pca")
-    parser.add_argument("output")
-    arguments = parser.parse_args()
+    path, output = plot_common.arguments_of("spex plot", __doc__)
     try:
-        pca = Components(arguments.pca)
+        pca = Components(path)
     except ValueError as error:
         sys.stderr.write("spex: %s\n" % error)
         return 2
-    return plot_common.write(lambda: draw(pca), arguments.output)
+    return plot_common.write(lambda: draw(pca), output)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 
 night_page.py NIGHT.json OUTPUT; `spex night --report` calls it.
 """
-import argparse
 import html
 import math
 import sys
@@ -279,18 +278,15 @@ def exposures_table(night):
 
 def page(night):
     return plot_common.page(
-        "night_page.html", ("plot_page.css", "night_page.css"), ("night_page.js",), SUMMARY=text(night.summary()),
+        "Night", "night_page.html", ("plot_page.css", "night_page.css"), ("night_page.js",), SUMMARY=text(night.summary()),
         FINDINGS=findings_list(night), CHOICE=number_choice(night), MATRIX=matrix(night), PANELS=panels(night),
         FRAMES=frames_table(night), EXPOSURES=exposures_table(night))
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="spex night --report", description=__doc__.split("\n")[0])
-    parser.add_argument("night")
-    parser.add_argument("output")
-    arguments = parser.parse_args()
-    night = night_findings.read(arguments.night)
-    return plot_common.write_text(lambda: page(night), arguments.output)
+    path, output = plot_common.arguments_of("spex night --report", __doc__)
+    night = night_findings.read(path)
+    return plot_common.write_text(lambda: page(night), output)
 
 
 if __name__ == "__main__":

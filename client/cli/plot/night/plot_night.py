@@ -3,7 +3,6 @@
 
 plot_night.py NIGHT.json OUTPUT; `spex night --plot` calls it.
 """
-import argparse
 import sys
 import textwrap
 
@@ -160,12 +159,9 @@ def draw(night):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="spex night --plot", description=__doc__.split("\n")[0])
-    parser.add_argument("night")
-    parser.add_argument("output")
-    arguments = parser.parse_args()
-    night = night_findings.read(arguments.night)
-    return plot_common.write(lambda: draw(night), arguments.output)
+    path, output = plot_common.arguments_of("spex night --plot", __doc__)
+    night = night_findings.read(path)
+    return plot_common.write(lambda: draw(night), output)
 
 
 if __name__ == "__main__":

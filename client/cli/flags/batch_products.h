@@ -1,6 +1,6 @@
 // The products that a batch makes of its frames, and of its exposures over all arms.
-#ifndef SPEXD_CLIENT_CLI_BATCH_BATCH_PRODUCTS_H_
-#define SPEXD_CLIENT_CLI_BATCH_BATCH_PRODUCTS_H_
+#ifndef SPEXD_CLIENT_CLI_FLAGS_BATCH_PRODUCTS_H_
+#define SPEXD_CLIENT_CLI_FLAGS_BATCH_PRODUCTS_H_
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -35,4 +35,4 @@ ProductPaths NameProducts(const BatchProducts& products, const std::string& fram
 
 }  // namespace spexd::cli
 
-#endif  // SPEXD_CLIENT_CLI_BATCH_BATCH_PRODUCTS_H_
+#endif  // SPEXD_CLIENT_CLI_FLAGS_BATCH_PRODUCTS_H_

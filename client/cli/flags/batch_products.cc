@@ -1,4 +1,4 @@
-#include "client/cli/batch/batch_products.h"
+#include "client/cli/flags/batch_products.h"
 
 #include <algorithm>
 #include <filesystem>
