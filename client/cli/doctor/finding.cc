@@ -11,7 +11,7 @@
 namespace spexd::cli {
 namespace {
 
-const char* StateName(FindingState state) {
+const char* FindingWord(FindingState state) {
   if (state == FindingState::kOk) return "ok";
   return state == FindingState::kWarning ? "warning" : "error";
 }
@@ -46,7 +46,7 @@ std::string FindingsText(const FindingList& findings) {
                       finding.server.empty() ? "This machine" : "Server " + finding.server, "\n");
       server = &finding.server;
     }
-    absl::StrAppendFormat(&text, "  %-8s %-12s %s\n", StateName(finding.state), finding.name, finding.found);
+    absl::StrAppendFormat(&text, "  %-8s %-12s %s\n", FindingWord(finding.state), finding.name, finding.found);
     if (!finding.next.empty()) absl::StrAppendFormat(&text, "  %21s -> %s\n", "", finding.next);
   }
   return ForTerminal(text);
@@ -57,7 +57,7 @@ std::string FindingsJson(const FindingList& findings) {
   for (const Finding& finding : findings) {
     array.push_back({{"server", finding.server},
                      {"check", finding.name},
-                     {"state", StateName(finding.state)},
+                     {"state", FindingWord(finding.state)},
                      {"found", finding.found},
                      {"next", finding.next}});
   }
