@@ -31,7 +31,7 @@ SPEXD_HOST_DEVICE inline double Prior(double coverage, double diagonal, double l
 SPEXD_HOST_DEVICE inline double PixelChiSquare(double pixel, double ivar, double model, double psferr) {
   if (!(ivar > 0)) return 0;
   const double residual = pixel - model, error = psferr * model;
-  return residual * residual / (1 / ivar + error * error);
+  return residual * residual * ivar / (1 + error * error * ivar);
 }
 
 // Quality of a bin's pixels.

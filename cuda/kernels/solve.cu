@@ -126,22 +126,23 @@ __device__ double* ValuesOf(const SolveArgs& args) {
 
 // ---- A
 
-// sum + matrix[k * stride] x[k * step] over k in [0, count). Loads of several k are under way together.
+// sum + matrix[k * stride] x[k * kStep] over k in [0, count). Loads of several k are under way together.
 template <int kStep>
-__device__ __forceinline__ double AddProducts(const double* matrix, int stride, const double* x, int count,
-                                              double sum) {
-  constexpr int kTogether = 10;
-  for (int first = 0; first < count; first += kTogether) {
+__device__ __forceinline__ double AddProducts(const double* matrix, int64_t stride, const double* x,
+                                              int count, double sum) {
+  constexpr int kTogether = 7;
+  for (; count > 0; count -= kTogether, x += kTogether * kStep) {
     double a[kTogether], b[kTogether];
 #pragma unroll
-    for (int i = 0; i < kTogether; ++i) {
-      const int k = min(first + i, count - 1);
-      a[i] = matrix[int64_t{k} * stride];
-      b[i] = x[k * kStep];
+    for (int i = 0; i < kTogether; ++i, matrix += stride) {
+      if (i < count) {
+        a[i] = *matrix;
+        b[i] = x[i * kStep];
+      }
     }
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      if (first + i < count) sum = fma(a[i], b[i], sum);
+      if (i < count) sum = fma(a[i], b[i], sum);
     }
   }
   return sum;
@@ -288,7 +289,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kTogether) PreconditionAll(Solv
 __global__ void __launch_bounds__(kWarps* kWarp) DirectAll(SolveArgs args, int step) {
   ForOwnPart(args, [&](const Part& part) { Direct(args, step, part); });
 }
-__global__ void __launch_bounds__(kTeam) ApplyAll(SolveArgs args, int step) {
+__global__ void __launch_bounds__(kTeam, 8) ApplyAll(SolveArgs args, int step) {
   Apply<kTeam>(args, step, Part(args, blockIdx.x));
 }
 
@@ -309,7 +310,7 @@ __global__ void __launch_bounds__(kMaxFinishWarps* kWarp) Finish(SolveArgs args,
 }
 
 // The exact residual b - A f.
-__global__ void __launch_bounds__(kTeam) Remain(SolveArgs args) {
+__global__ void __launch_bounds__(kTeam, 8) Remain(SolveArgs args) {
   const Part part(args, blockIdx.x);
   double norm = 0;
   ForBins<kTeam>(part, [&](int bin) {

@@ -18,10 +18,20 @@ constexpr int kKeptHalos = 5;
 // most, and what they keep at least. Halos decide how many steps conjugate gradients take, not what they
 // find. From kFarReach on influence carries further, above all beside holes.
 constexpr int kNearHaloReaches = 3, kFarHaloReaches = 20, kFarReach = 10;
+// Halos of the square roots' chunks below kFarReach, in reaches: the widest band. Longer ones change results
+// by less than float32 can tell, also beside holes, and the longer a chunk, the more often a wide band is in
+// it.
+constexpr int kNearRootHaloReaches = 8;
 constexpr int kMaxSolveHalo = 512;
 constexpr int kSolveBins = 128;
 // Number of diagonals that the narrow square roots read, whatever the band.
 constexpr int kMinMaxWidth = 14;
+
+// Bins that a chunk keeps where all are of about one length.
+int KeptWith(int bins, int halo) {
+  const int count = std::max(1, bins / (kKeptHalos * halo));
+  return (bins + count - 1) / count;
+}
 
 ChunkPlan MakeChunks(int size, int kept, int halo) {
   ChunkPlan chunks;
@@ -64,14 +74,15 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   const int blocks = (shape.bundle_size + plan.block_fibres - 1) / plan.block_fibres;
   plan.rounds = plan.block_fibres == 1 ? std::min(kUsualRounds, blocks) : blocks;
 
-  const int halo = kHaloReaches * std::max(plan.reach, 1);
-  int kept = shape.bins;
-  if (cut) {
-    const int count = std::max(1, shape.bins / (kKeptHalos * halo));
-    kept = options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.max_width)
-                                  : (shape.bins + count - 1) / count;
-  }
-  plan.chunks = MakeChunks(shape.bins, kept, halo);
+  const int reach = std::max(plan.reach, 1), halo = kHaloReaches * reach,
+            root_halo = plan.reach < kFarReach ? kNearRootHaloReaches * reach : halo;
+  const auto kept_with = [&](int of_halo) {
+    if (!cut) return shape.bins;
+    return options.chunk_bins > 0 ? std::max(options.chunk_bins, plan.max_width)
+                                  : KeptWith(shape.bins, of_halo);
+  };
+  const int kept = kept_with(halo);
+  plan.root_chunks = MakeChunks(shape.bins, kept_with(root_halo), root_halo);
   const int reaches = plan.reach < kFarReach ? kNearHaloReaches : kFarHaloReaches;
   const int solve_halo = std::min(reaches * plan.reach, kMaxSolveHalo);
   plan.solve_chunks = MakeChunks(shape.bins, std::max(kSolveBins, 2 * solve_halo), solve_halo);

@@ -31,7 +31,7 @@ struct ExtractPlan {
   int usual_width = 0;               // width of a fibre's precision where data are good
   int max_width = 0;                 // its largest width anywhere (core/extract/band_rule.h)
   int side_width = 0;                // largest width of what elimination passes on
-  ChunkPlan chunks;                  // chunks of a fibre's bins
+  ChunkPlan root_chunks;             // chunks of a fibre's bins, for the square roots
   ChunkPlan block_chunks;            // chunks of a block's unknowns
   ChunkPlan side_chunks;             // the same where few blocks have work: shorter, to be done sooner
   ChunkPlan solve_chunks;            // of a fibre's bins, for the preconditioner of the flux and its factors

@@ -92,11 +92,11 @@ constexpr int kUsualSlots = 5;
 // What is planned while the flux is solved for.
 ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* carver) {
   ResolutionArrays resolution = {};
-  const int64_t parts = fibres * plan.chunks.count;
+  const int64_t parts = fibres * plan.root_chunks.count;
   resolution.slots = plan.reach < kFineReach ? kUsualSlots : kPoleGroups;
   resolution.widest = carver->Take<int32_t>(parts * kMaxPoles);
   // Whole warps of the narrow kernel, which takes as many fibres at a time as groups of poles fill a warp.
-  resolution.root_tasks = static_cast<int32_t>(kPoleGroups * plan.chunks.count * (fibres + kPoleGroup));
+  resolution.root_tasks = static_cast<int32_t>(kPoleGroups * plan.root_chunks.count * (fibres + kPoleGroup));
   resolution.tasks = carver->Take<int32_t>(int64_t{kRootKinds} * resolution.root_tasks);
   resolution.task_count = carver->Take<int32_t>(kRootKinds);
   resolution.begun = carver->Take<int32_t>(kRootKinds);

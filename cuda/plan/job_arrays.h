@@ -135,7 +135,7 @@ struct ResolutionArrays {
   int32_t* widest;      // [fibre, chunk, kMaxPoles]: a pole keeps so many diagonals of P
   int32_t* tasks;       // [RootKind, root_tasks]: see cuda/kernels/root/roots.cuh
   int32_t* task_count;  // [RootKind]
-  int32_t* begun;       // [RootKind]: how often a block has asked for a task of wide bands
+  int32_t* begun;       // [RootKind]: number of tasks that blocks have asked for, where they ask
   int32_t root_tasks;   // most of a kind
   int32_t* poles;       // [fibre, chunk]
   double* pole_total;   // [fibre, chunk]: sum of weights

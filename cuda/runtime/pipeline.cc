@@ -40,7 +40,7 @@ ScratchSizes ScratchOf(const ExtractPlan& plan, const JobShape& job) {
     scratch.eliminate = std::max(scratch.eliminate, EliminateScratch(within, most));
   }
   scratch.roots = SquareRootScratch(
-      {plan.chunks, FibresOf(plan, job), plan.usual_width, plan.max_width, plan.shared_bytes});
+      {plan.root_chunks, FibresOf(plan, job), plan.usual_width, plan.max_width, plan.shared_bytes});
   return scratch;
 }
 
@@ -135,7 +135,7 @@ class Stages {
 
   cudaError_t Report() const {
     return ReportSpectra(
-        {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step, plan_.chunks, at_.precision,
+        {at_.fibres.fibres, plan_.shape.bins, plan_.shape.pad, plan_.shape.step, plan_.root_chunks, at_.precision,
          at_.solve.flux, at_.resolution, at_.model, at_.output},
         stream_);
   }
@@ -144,7 +144,7 @@ class Stages {
   RootArgs Roots() const {
     return {at_.fibres.fibres,
             at_.precision,
-            plan_.chunks,
+            plan_.root_chunks,
             at_.solve.flux,
             at_.solve.alternating,
             plan_.usual_width,

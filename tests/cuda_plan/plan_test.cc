@@ -65,7 +65,7 @@ JobShape Job(int first_bundle, int bundles) {
 TEST(ExtractPlan, KeepsEveryBinInOneChunk) {
   for (const int block_fibres : {1, 2}) {
     const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), block_fibres, {});
-    for (const auto& [chunks, size] : {std::pair{plan.chunks, plan.shape.bins},
+    for (const auto& [chunks, size] : {std::pair{plan.root_chunks, plan.shape.bins},
                                        std::pair{plan.block_chunks, plan.shape.bins * block_fibres}}) {
       EXPECT_GT(chunks.count, 1);
       EXPECT_GE(chunks.count * chunks.kept, size);
@@ -78,24 +78,29 @@ TEST(ExtractPlan, KeepsEveryBinInOneChunk) {
 TEST(ExtractPlan, CutsAtWholePairsOfTiles) {
   for (const int chunk_bins : {0, 65, 100, 333}) {
     const ExtractPlan plan = FramePlan(8, {.chunk_bins = chunk_bins});
-    EXPECT_EQ(plan.chunks.kept % (2 * kTile), 0);
-    EXPECT_EQ(plan.chunks.halo % kTile, 0);
-    EXPECT_EQ(plan.chunks.extended % kTile, 0);
+    EXPECT_EQ(plan.root_chunks.kept % (2 * kTile), 0);
+    EXPECT_EQ(plan.root_chunks.halo % kTile, 0);
+    EXPECT_EQ(plan.root_chunks.extended % kTile, 0);
   }
 }
 
-TEST(ExtractPlan, MakesHalosOfTwelveReachesThatAreLessThanWhatIsKept) {
-  const ExtractPlan plan = FramePlan(8);
-  EXPECT_GE(plan.chunks.halo, 12 * 8);
-  EXPECT_GE(plan.chunks.halo, plan.max_width);
-  EXPECT_GE(plan.chunks.kept, 5 * plan.chunks.halo);
-  EXPECT_EQ(plan.chunks.extended, plan.chunks.kept + 2 * plan.chunks.halo);
+TEST(ExtractPlan, MakesHalosOfManyReachesThatAreLessThanWhatIsKept) {
+  for (const int reach : {8, 9, 10}) {
+    const ExtractPlan plan = FramePlan(reach);
+    EXPECT_GE(plan.block_chunks.halo, 12 * reach);
+    EXPECT_GE(plan.root_chunks.halo, (reach < 10 ? 8 : 12) * reach);
+    for (const ChunkPlan& chunks : {plan.root_chunks, plan.block_chunks}) {
+      EXPECT_GE(chunks.halo, plan.max_width);
+      EXPECT_GE(chunks.kept, 5 * chunks.halo);
+      EXPECT_EQ(chunks.extended, chunks.kept + 2 * chunks.halo);
+    }
+  }
 }
 
-TEST(ExtractPlan, CutsBlocksWhereItCutsTheirFibres) {
+TEST(ExtractPlan, CutsBlocksInProportionToTheirFibres) {
   const ExtractPlan plan = MakeExtractPlan(FrameShape(), Facts(20, 8), 3, {});
   EXPECT_EQ(plan.block_fibres, 3);
-  EXPECT_EQ(plan.block_chunks.count, plan.chunks.count);
+  EXPECT_EQ(plan.block_chunks.count, FramePlan(8).block_chunks.count);
   EXPECT_GE(plan.block_chunks.halo, 3 * 12 * 8);
 }
 
@@ -103,15 +108,15 @@ TEST(ExtractPlan, DoesNotCutAShortGrid) {
   PsfShape shape = FrameShape();
   shape.bins = 90;
   const ExtractPlan plan = MakeExtractPlan(shape, Facts(20, 8), 1, {});
-  EXPECT_EQ(plan.chunks.count, 1);
-  EXPECT_EQ(plan.chunks.extended, 96);
+  EXPECT_EQ(plan.root_chunks.count, 1);
+  EXPECT_EQ(plan.root_chunks.extended, 96);
 }
 
 TEST(ExtractPlan, CutsNoFineGrid) {
-  EXPECT_GT(FramePlan(kFineReach - 1, {.chunk_bins = 100}).chunks.count, 1);
+  EXPECT_GT(FramePlan(kFineReach - 1, {.chunk_bins = 100}).root_chunks.count, 1);
   for (const int reach : {kFineReach, 22}) {
     const ExtractPlan plan = FramePlan(reach, {.chunk_bins = 100});
-    for (const ChunkPlan& chunks : {plan.chunks, plan.block_chunks, plan.side_chunks})
+    for (const ChunkPlan& chunks : {plan.root_chunks, plan.block_chunks, plan.side_chunks})
       EXPECT_EQ(chunks.count, 1);
   }
 }
@@ -119,7 +124,7 @@ TEST(ExtractPlan, CutsNoFineGrid) {
 // All others wait for the chains of the preconditioner.
 TEST(ExtractPlan, PreconditionsTheFluxByShorterChunksWhateverTheOthersAre) {
   const ExtractPlan plan = FramePlan(9, {});
-  EXPECT_LE(3 * plan.solve_chunks.extended, plan.chunks.extended);
+  EXPECT_LE(3 * plan.solve_chunks.extended, plan.block_chunks.extended);
   EXPECT_EQ(FramePlan(9, {.chunk_bins = 1 << 20}).solve_chunks.count, plan.solve_chunks.count);
   for (const int reach : {1, 9, 11, 18, 150}) {
     const ChunkPlan chunks = FramePlan(reach).solve_chunks;
@@ -132,18 +137,18 @@ TEST(ExtractPlan, PreconditionsTheFluxByShorterChunksWhateverTheOthersAre) {
 }
 
 TEST(ExtractPlan, ChunksAsAsked) {
-  EXPECT_EQ(FramePlan(8, {.chunk_bins = 1 << 20}).chunks.count, 1);
-  EXPECT_EQ(FramePlan(8, {.chunk_bins = 2350}).chunks.count, 1);
+  EXPECT_EQ(FramePlan(8, {.chunk_bins = 1 << 20}).root_chunks.count, 1);
+  EXPECT_EQ(FramePlan(8, {.chunk_bins = 2350}).root_chunks.count, 1);
   const ExtractPlan parts = FramePlan(8, {.chunk_bins = 100});
-  EXPECT_EQ(parts.chunks.kept, 112);
-  EXPECT_EQ(parts.chunks.count, 21);
+  EXPECT_EQ(parts.root_chunks.kept, 112);
+  EXPECT_EQ(parts.root_chunks.count, 21);
   EXPECT_EQ(parts.block_chunks.count, 21);
 }
 
 TEST(ExtractPlan, MakesNoChunkShorterThanABandIsWide) {
   const ExtractPlan plan = FramePlan(8, {.chunk_bins = 1});
-  EXPECT_GT(plan.chunks.count, 1);
-  EXPECT_GE(plan.chunks.kept, plan.max_width);
+  EXPECT_GT(plan.root_chunks.count, 1);
+  EXPECT_GE(plan.root_chunks.kept, plan.max_width);
 }
 
 // ---- Bands.
@@ -220,7 +225,7 @@ TEST(ExtractPlan, GivesASingleFibreThatMeetsNobodyNoNeighbour) {
   EXPECT_EQ(blocks.count, 1);
   EXPECT_EQ(blocks.per_bundle, 1);
   EXPECT_EQ(blocks.reach, 0);
-  EXPECT_GT(plan.chunks.kept, 0);
+  EXPECT_GT(plan.root_chunks.kept, 0);
 }
 
 TEST(ExtractPlan, GivesFibresThatMeetNobodyNoNeighbours) {
@@ -388,7 +393,7 @@ TEST_P(JobArraysOfBlocks, DoNotOverlapWithinAStage) {
   const JobArrays at = LayOutJob(plan, job, scratch, Somewhere());
   const BlockPlan blocks = BlocksOf(plan, job);
   const int64_t fibres = at.fibres.fibres, spots = fibres * plan.shape.bins, pixels = int64_t{4128} * 4114;
-  const int chunks = plan.chunks.count, block_chunks = plan.block_chunks.count;
+  const int chunks = plan.root_chunks.count, block_chunks = plan.block_chunks.count;
 
   Extents kept;  // arrays that all stages use
   kept.Add("image", at.image.pixels, 2 * pixels);

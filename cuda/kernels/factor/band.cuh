@@ -19,11 +19,12 @@ struct Band {
         size(all.size),
         half_width(all.diagonals - 1) {}
   __device__ int WidthOf(int column) const { return widths == nullptr ? half_width : widths[column]; }
-  // Entry (high, low), 0 <= low <= high < size; 0 beyond the band.
-  __device__ double At(int high, int low) const {
-    const int k = high - low;
-    return k <= WidthOf(low) ? values[static_cast<int64_t>(k) * size + low] : 0;
+  // Entry (high, low), 0 <= low <= high < size, within the width of column `low`.
+  __device__ double Value(int high, int low) const {
+    return values[static_cast<int64_t>(high - low) * size + low];
   }
+  // Any such entry; 0 beyond the band.
+  __device__ double At(int high, int low) const { return high - low <= WidthOf(low) ? Value(high, low) : 0; }
 };
 
 // Unknowns of chunk `chunk`: it keeps [core, core_end) and works on [first, end), which includes the halos.

@@ -11,6 +11,13 @@
 
 namespace spexd::cuda {
 
+// The band's widths in a tile row's columns, and in the rows of its diagonal tile, as far as a lane has them.
+// They are loaded a tile row ahead of the entries, which depend on them.
+template <int kTiles>
+struct TileWidths {
+  int columns[kTiles + 1][2], row;
+};
+
 // Rows [first, first + count) of a band matrix plus `shift`, without couplings to the other rows. Rows after
 // them are those of the identity. kRight: with two right-hand sides, ones and `right`.
 template <bool kWithRight>
@@ -22,19 +29,41 @@ struct BandRows {
   double shift;
   const double* right;
 
-  // Tiles [row - kTiles .. row] of a tile row, the diagonal one last.
+  __device__ __forceinline__ int WidthOf(int unknown) const {
+    return unknown < count ? band.WidthOf(first + unknown) : -1;
+  }
+  // Makes the widths of the tile row before those of `row`.
   template <int kTiles>
-  __device__ __forceinline__ void Load(int row, double (&tiles)[kTiles + 1][2]) const {
+  __device__ __forceinline__ void NextWidths(int row, TileWidths<kTiles>* widths) const {
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+#pragma unroll
+      for (int k = 0; k < kTiles; ++k) widths->columns[k][c] = widths->columns[k + 1][c];
+      widths->columns[kTiles][c] = WidthOf(row * kTile + at.column + c);
+    }
+    widths->row = WidthOf(row * kTile + at.row);
+  }
+  // Tiles [row - kTiles .. row] of a tile row, the diagonal one last, without `shift`.
+  template <int kTiles>
+  __device__ __forceinline__ void Load(int row, const TileWidths<kTiles>& widths,
+                                       double (&tiles)[kTiles + 1][2]) const {
 #pragma unroll
     for (int k = 0; k <= kTiles; ++k) {
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
         const int i = row * kTile + at.row, j = (row - kTiles + k) * kTile + at.column + c;
         const int low = k < kTiles ? j : min(i, j), high = k < kTiles ? i : max(i, j);
-        double value = low >= 0 && high < count ? band.At(first + high, first + low) : 0;
-        if (k == kTiles && i == j) value = high < count ? value + shift : 1;
-        tiles[k][c] = value;
+        const int width = k < kTiles || j <= i ? widths.columns[k][c] : widths.row;
+        tiles[k][c] =
+            low >= 0 && high < count && high - low <= width ? band.Value(first + high, first + low) : 0;
       }
+    }
+  }
+  // Adds `shift` to the diagonal tile of a tile row, once its entries have arrived.
+  __device__ __forceinline__ void AddShift(int row, double (&diagonal)[2]) const {
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      if (at.row == at.column + c) diagonal[c] = row * kTile + at.row < count ? diagonal[c] + shift : 1;
     }
   }
   __device__ __forceinline__ void LoadRight(int row, double (&own)[2]) const {
@@ -71,12 +100,18 @@ struct FactorWindow {
   static constexpr int kLast = kRight ? kTiles : kTiles - 1;  // row of x that is used
   double s[kTiles + 1][kTiles + 1][2], right[kTiles + 1][2], diagonal[kTiles + 1];
 
+  // Fills the window with the first tile rows, and makes `widths` those of the next one.
   template <typename Rows>
-  __device__ __forceinline__ void Fill(const Rows& rows) {
+  __device__ __forceinline__ void Fill(const Rows& rows, TileWidths<kTiles>* widths) {
+#pragma unroll
+    for (int k = 0; k <= kTiles; ++k) widths->columns[k][0] = widths->columns[k][1] = -1;
+    rows.NextWidths(0, widths);
 #pragma unroll
     for (int k = 0; k <= kTiles; ++k) {
       double row[kTiles + 1][2];
-      rows.template Load<kTiles>(k, row);
+      rows.Load(k, *widths, row);
+      rows.NextWidths(k + 1, widths);
+      rows.AddShift(k, row[kTiles]);
       rows.LoadRight(k, right[k]);
       diagonal[k] = rows.at.row % 2 == 0 ? row[kTiles][0] : row[kTiles][1];
 #pragma unroll
@@ -128,11 +163,14 @@ __device__ __forceinline__ void FactorTiled(const Rows& rows, int columns, doubl
                                             const Keep& keep) {
   FactorWindow<kTiles, Rows::kRight> window;
   constexpr int kUsed = FactorWindow<kTiles, Rows::kRight>::kLast + 1;
-  window.Fill(rows);
+  TileWidths<kTiles> widths;
+  window.Fill(rows, &widths);
   for (int column = 0; column < columns; ++column) {
+    const int next_row = column + kTiles + 1;
     double coming[kTiles + 1][2], coming_right[2];
-    rows.template Load<kTiles>(column + kTiles + 1, coming);
-    rows.LoadRight(column + kTiles + 1, coming_right);
+    rows.Load(next_row, widths, coming);
+    rows.NextWidths(next_row + 1, &widths);
+    rows.LoadRight(next_row, coming_right);
 
     double inverse[2], transposed[2];
     const double original = window.diagonal[0];
@@ -157,6 +195,7 @@ __device__ __forceinline__ void FactorTiled(const Rows& rows, int columns, doubl
     TakeTransposed(transpose, rows.at, transposed);
     __syncwarp();
     keep.Column(column, inverse, transposed, x, x_right);
+    rows.AddShift(next_row, coming[kTiles]);
     window.Advance(rows.at, x, x_right, coming, coming_right);
   }
 }

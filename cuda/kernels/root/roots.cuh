@@ -79,6 +79,12 @@ __device__ inline const int32_t* TasksOf(const RootArgs& args, RootKind kind) {
   return args.resolution.tasks + kind * args.resolution.root_tasks;
 }
 
+// Takes the next `count` tasks of a kind for a warp. Returns the first, which may lie beyond the last task.
+__device__ inline int NextTask(const RootArgs& args, RootKind kind, int count) {
+  const int first = threadIdx.x % kWarp == 0 ? atomicAdd(args.resolution.begun + kind, count) : 0;
+  return __shfl_sync(kAllLanes, first, 0);
+}
+
 // Number of blocks of a kernel that loops over tasks, each block with `doubles` of scratch: as many as keep a
 // device busy (`most`), and no more than fit into `bytes` of scratch.
 inline int RootBlocks(int tasks, int most, int64_t doubles, int64_t bytes) {

@@ -10,24 +10,24 @@
 namespace spexd::cuda {
 namespace {
 
-// Most blocks; they loop over the recurrences, with a scratch each. Nearly three for each multiprocessor of a
-// large device: with other kernels beside them, more are no faster.
-constexpr int kMaxBlocks = 356;
+// Most blocks; they take recurrences until none is left, with a scratch each. Four for each multiprocessor of
+// a large device: with other kernels beside them, more are no faster.
+constexpr int kMaxBlocks = 528;
 constexpr int64_t kMaxBytes = int64_t{5} << 28;
 constexpr int kFibres = kNarrowFibres;
 
 constexpr int kStages = 4;  // bins being fetched from device memory where factors are read back
 constexpr int kRows = 8;    // bins being fetched where P is read
 
-// Values that a lane keeps of a bin: 1 / D, the column of D L^T, and both right-hand sides.
-template <int kWidth>
-inline constexpr int kKept = kWidth + 3;
+constexpr int kWidth = kMaxNarrow;
+static_assert(kWidth >= kResolutionHalfWidth && kWidth % 2 != 0);
+// Values that a lane keeps of a bin, as pairs: 1 / D, the column of D L^T, and both right-hand sides.
+constexpr int kKept = kWidth + 3;
 
-// Rows of P and fluxes of a warp's fibres that are being fetched: a ring of bins, each [diagonal or flux,
-// fibre].
-template <int kWidth>
+// Rows of P and fluxes of a warp's fibres that are being fetched: a ring of bins, each [fibre, diagonal or
+// flux].
 struct Rows {
-  static constexpr int kSize = (kWidth + 2) * kFibres;
+  static constexpr int kOfFibre = kWidth + 3, kSize = kOfFibre * kFibres;
   double* ring;
   const double *p, *flux;  // of the lane's fibre, from the first bin on
   int64_t stride;          // from diagonal to diagonal
@@ -35,29 +35,36 @@ struct Rows {
 
   __device__ void Fetch(int j) const {
     const int lane = threadIdx.x % kPoleGroup;
-    double* const to = ring + j % kRows * kSize + threadIdx.x % kWarp / kPoleGroup;
+    double* const to = At(j);
     if (j < count) {
-      for (int k = lane; k <= kWidth; k += kPoleGroup) CopyAsync8(to + k * kFibres, p + k * stride + j);
-      if (lane == 0) CopyAsync8(to + (kWidth + 1) * kFibres, flux + j);
+      for (int k = lane; k <= kWidth; k += kPoleGroup) CopyAsync8(to + k, p + k * stride + j);
+      if (lane == 0) CopyAsync8(to + kWidth + 1, flux + j);
     }
     CopyAsyncCommit();
   }
-  // Returns the row of bin j, which was fetched kRows - 1 calls ago.
-  __device__ const double* Take(int j) const {
+  // The row of bin j, which was fetched kRows - 1 calls ago.
+  __device__ __forceinline__ void Take(int j, double (&row)[kOfFibre]) const {
     CopyAsyncWait<kRows - 2>();
     __syncwarp();
     Fetch(j + kRows - 1);
-    return ring + j % kRows * kSize + threadIdx.x % kWarp / kPoleGroup;
+    const double2* const from = reinterpret_cast<const double2*>(At(j));
+#pragma unroll
+    for (int k = 0; k < kOfFibre; k += 2) {
+      const double2 two = from[k / 2];
+      row[k] = two.x;
+      row[k + 1] = two.y;
+    }
+  }
+  __device__ double* At(int j) const {
+    return ring + j % kRows * kSize + static_cast<int>(threadIdx.x) % kWarp / kPoleGroup * kOfFibre;
   }
 };
 
-template <int kWidth>
 __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, const ChunkRange& bins,
                                              double shift, double* kept, double* ring) {
   const int64_t all = args.precision.size;
-  const Rows<kWidth> rows = {ring,
-                             args.precision.values + fibre * args.precision.diagonals * all + bins.first,
-                             args.flux + fibre * all + bins.first, all, bins.count()};
+  const Rows rows = {ring, args.precision.values + fibre * args.precision.diagonals * all + bins.first,
+                     args.flux + fibre * all + bins.first, all, bins.count()};
   for (int j = 0; j < kRows - 1; ++j) rows.Fetch(j);
   // Contributions of earlier columns, to be subtracted from later ones; entry (a, b) is row j + a, column j +
   // b.
@@ -69,20 +76,20 @@ __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, co
     for (int b = 0; b <= a; ++b) s[a][b] = 0;
   }
   for (int j = 0; j < bins.count(); ++j) {
-    const double* const row = rows.Take(j);
-    double c[kWidth + 1];
+    double row[Rows::kOfFibre], c[kWidth + 1];
+    rows.Take(j, row);
 #pragma unroll
-    for (int k = 0; k <= kWidth; ++k) c[k] = row[k * kFibres] + (k < kWidth ? s[k][0] : 0.0);
+    for (int k = 0; k <= kWidth; ++k) c[k] = row[k] + (k < kWidth ? s[k][0] : 0.0);
     // The shift is a lower bound of the pivot, whatever the rounding errors.
     const double reciprocal = Reciprocal(fmax(c[0] + shift, shift));
-    const double z_ones = 1 + ones[0], z_flux = row[(kWidth + 1) * kFibres] + fluxes[0];
+    const double z_ones = 1 + ones[0], z_flux = row[kWidth + 1] + fluxes[0];
     if (j >= bins.core - bins.first) {  // a halo before the core is not read again
-      kept[0] = reciprocal;
+      auto* const to = reinterpret_cast<double2*>(kept);
+      to[0] = {reciprocal, c[1]};
 #pragma unroll
-      for (int k = 1; k <= kWidth; ++k) kept[k * kWarp] = c[k];
-      kept[(kWidth + 1) * kWarp] = z_ones;
-      kept[(kWidth + 2) * kWarp] = z_flux;
-      kept += kKept<kWidth> * kWarp;
+      for (int k = 2; k < kWidth; k += 2) to[k / 2 * kWarp] = {c[k], c[k + 1]};
+      to[(kWidth + 1) / 2 * kWarp] = {z_ones, z_flux};
+      kept += kKept * kWarp;
     }
 #pragma unroll
     for (int a = 1; a <= kWidth; ++a) {
@@ -96,9 +103,8 @@ __device__ __forceinline__ void FactorNarrow(const RootArgs& args, int fibre, co
 }
 
 // Bins of a lane's factor that are being read back: a ring, each bin as it was kept.
-template <int kWidth>
 struct KeptBins {
-  static constexpr int kStride = kKept<kWidth> * kWarp;
+  static constexpr int kStride = kKept * kWarp;
   const double* kept;
   double* ring;
   int first;
@@ -108,15 +114,18 @@ struct KeptBins {
       double* to = At(j);
       const double* from = kept + static_cast<int64_t>(j - first) * kStride;
 #pragma unroll
-      for (int k = 0; k < kKept<kWidth>; ++k) CopyAsync8(to + k * kWarp, from + k * kWarp);
+      for (int k = 0; k < kKept; k += 2) CopyAsync16(to + k * kWarp, from + k * kWarp);
     }
     CopyAsyncCommit();
   }
   __device__ double* At(int j) const { return ring + j % kStages * kStride; }
+  // Values 2 pair and 2 pair + 1 of bin j.
+  __device__ double2 Pair(int j, int pair) const {
+    return reinterpret_cast<const double2*>(At(j))[pair * kWarp];
+  }
 };
 
 // The inverse's entries (j + 1 + a, j + 1 + b) for b <= a, and the solutions behind bin j.
-template <int kWidth>
 struct InverseWindow {
   double v[kWidth][kWidth], ones[kWidth], fluxes[kWidth];
 
@@ -172,25 +181,30 @@ struct PoleShare {
   bool begins;
 };
 
-template <int kWidth>
 __device__ __forceinline__ void InvertNarrow(const ChunkRange& bins, const double* kept, double* ring,
                                              const PoleShare& share) {
-  const KeptBins<kWidth> factor = {kept, ring, bins.core - bins.first};
-  InverseWindow<kWidth> window;
+  const KeptBins factor = {kept, ring, bins.core - bins.first};
+  InverseWindow window;
   window.Clear();
   const int count = bins.count();
   for (int k = 0; k < kStages - 1; ++k) factor.Fetch(count - 1 - k);
+#pragma unroll 2
   for (int j = count - 1; j >= factor.first; --j) {
     CopyAsyncWait<kStages - 2>();
-    const double* from = factor.At(j);
-    const double reciprocal = from[0];
-    double l[kWidth + 1], x_ones = from[(kWidth + 1) * kWarp], x_flux = from[(kWidth + 2) * kWarp];
+    const double2 solutions = factor.Pair(j, (kWidth + 1) / 2);
+    double c[kWidth + 1], l[kWidth + 1], x_ones = solutions.x, x_flux = solutions.y;
+#pragma unroll
+    for (int k = 0; k < kWidth; k += 2) {
+      const double2 two = factor.Pair(j, k / 2);
+      c[k] = two.x;
+      c[k + 1] = two.y;
+    }
+    const double reciprocal = c[0];
 #pragma unroll
     for (int k = 1; k <= kWidth; ++k) {
-      const double c = from[k * kWarp];
-      x_ones = fma(-c, window.ones[k - 1], x_ones);
-      x_flux = fma(-c, window.fluxes[k - 1], x_flux);
-      l[k] = c * reciprocal;
+      x_ones = fma(-c[k], window.ones[k - 1], x_ones);
+      x_flux = fma(-c[k], window.fluxes[k - 1], x_flux);
+      l[k] = c[k] * reciprocal;
     }
     factor.Fetch(j - kStages + 1);
     x_ones *= reciprocal;
@@ -212,16 +226,16 @@ __device__ __forceinline__ void InvertNarrow(const ChunkRange& bins, const doubl
   }
 }
 
-template <int kWidth>
 __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
-  static_assert(kWidth >= kResolutionHalfWidth);
   double* const shared = DynamicShared();
   const int lane = threadIdx.x;
   double* kept = args.resolution.scratch +
-                 static_cast<int64_t>(blockIdx.x) * args.chunks.behind() * kKept<kWidth> * kWarp + lane;
+                 static_cast<int64_t>(blockIdx.x) * args.chunks.behind() * kKept * kWarp + 2 * lane;
   const int32_t* const tasks = TasksOf(args, kNarrowRoot);
   const int count = args.resolution.task_count[kNarrowRoot];
-  for (int first = blockIdx.x * kNarrowFibres; first < count; first += gridDim.x * kNarrowFibres) {
+  while (true) {
+    const int first = NextTask(args, kNarrowRoot, kNarrowFibres);
+    if (first >= count) return;
     const int number = tasks[first + lane / kPoleGroup];
     const bool active = number >= 0;
     const RootTask task(args, active ? number : tasks[first]);
@@ -233,29 +247,20 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
       // Lanes without a task compute harmless values.
       const double shift = runs ? args.resolution.pole_shift[pole] : 1,
                    weight = runs ? args.resolution.pole_weight[pole] : 0;
-      FactorNarrow<kWidth>(args, task.fibre, bins, shift, kept, shared);
+      FactorNarrow(args, task.fibre, bins, shift, kept, shared);
       CopyAsyncWait<0>();
       __syncwarp();
-      InvertNarrow<kWidth>(bins, kept, shared + lane,
-                           {weight, runs ? SumsAt(args, task.slot, task.fibre, 0) : nullptr, round == 0});
+      InvertNarrow(bins, kept, shared + 2 * lane,
+                   {weight, runs ? SumsAt(args, task.slot, task.fibre, 0) : nullptr, round == 0});
       __syncwarp();  // the next fibres' rows take the place of what other lanes have read
     }
   }
 }
 
-int64_t ScratchOfBlock(const ChunkPlan& roots) {
-  return int64_t{roots.behind()} * kKept<kMaxNarrow> * kWarp;
-}
+int64_t ScratchOfBlock(const ChunkPlan& roots) { return int64_t{roots.behind()} * kKept * kWarp; }
 int Blocks(const ChunkPlan& roots, int fibres) {
   const int tasks = (RootTasks(roots.count, fibres) + kFibres - 1) / kFibres;
   return RootBlocks(tasks, kMaxBlocks, ScratchOfBlock(roots), kMaxBytes);
-}
-
-template <int kWidth>
-cudaError_t LaunchNarrow(const RootArgs& args, cudaStream_t stream) {
-  constexpr int kBytes =
-      std::max(kStages * kKept<kWidth> * kWarp, kRows * Rows<kWidth>::kSize) * sizeof(double);
-  return Launch(Narrow<kWidth>, Blocks(args.chunks, args.fibres), kWarp, kBytes, stream, args);
 }
 
 }  // namespace
@@ -267,7 +272,8 @@ int64_t NarrowRootScratch(const RootShape& shape) {
 
 cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream) {
   if (!HasNarrow(args.usual_width)) return cudaSuccess;
-  return LaunchNarrow<kMaxNarrow>(args, stream);
+  constexpr int kBytes = std::max(kStages * kKept * kWarp, kRows * Rows::kSize) * sizeof(double);
+  return Launch(Narrow, Blocks(args.chunks, args.fibres), kWarp, kBytes, stream, args);
 }
 
 }  // namespace spexd::cuda

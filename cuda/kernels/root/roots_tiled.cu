@@ -22,24 +22,17 @@ struct TiledMemory {
                        kTotal = kShares + kRootShares;
 };
 
-// Values of one column of the factor that the backward pass reads, with Z negated.
+// Values of one column of the factor that the backward pass reads.
 template <int kTiles>
 struct KeptColumn {
-  double inverse[2], minus_z[kTiles][2], w[2];
+  double inverse[2], z[kTiles][2], w[2];
 
   __device__ __forceinline__ void Load(const double* kept) {
-    const auto* const from = reinterpret_cast<const double2*>(kept);
-    const int lane = threadIdx.x % kWarp;
-    const auto take = [&](int k, double(&to)[2], double sign) {
-      const double2 pair = from[k * kWarp + lane];
-      to[0] = sign * pair.x;
-      to[1] = sign * pair.y;
-    };
-    take(0, inverse, 1);
+    LoadPair(kept, inverse);
 #pragma unroll
-    for (int k = 0; k < kTiles; ++k) take(k + 1, minus_z[k], -1);
+    for (int k = 0; k < kTiles; ++k) LoadPair(kept + (k + 1) * kTileSize, z[k]);
     w[0] = w[1] = 0;
-    if (lane < kTile) take(kTiles + 1, w, 1);
+    if (threadIdx.x % kWarp < kTile) LoadPair(kept + (kTiles + 1) * kTileSize, w);
   }
 };
 
@@ -53,6 +46,12 @@ __device__ __forceinline__ void InvertTiled(const LanePositions& at, int columns
   next.Load(kept + int64_t{columns - 1 - first} * KeptOf(kTiles));
   for (int column = columns - 1; column >= first; --column) {
     const KeptColumn<kTiles> now = next;
+    double minus_z[kTiles][2];
+#pragma unroll
+    for (int k = 0; k < kTiles; ++k) {
+      minus_z[k][0] = -now.z[k][0];
+      minus_z[k][1] = -now.z[k][1];
+    }
     if (column > first) next.Load(kept + int64_t{column - 1 - first} * KeptOf(kTiles));
     double made[kTiles + 1][2] = {};  // C_k0, and last F_0
     made[kTiles][0] = now.w[0];
@@ -65,7 +64,7 @@ __device__ __forceinline__ void InvertTiled(const LanePositions& at, int columns
         rows[k][0] = k < kTiles ? c[k][l][0] : f[l][0];
         rows[k][1] = k < kTiles ? c[k][l][1] : f[l][1];
       }
-      AddProducts<kTiles + 1>(rows, now.minus_z[l], made);
+      AddProducts<kTiles + 1>(rows, minus_z[l], made);
     }
     double transposed[kTiles][2], diagonal[2] = {now.inverse[0], now.inverse[1]}, other[2];
 #pragma unroll
@@ -74,7 +73,7 @@ __device__ __forceinline__ void InvertTiled(const LanePositions& at, int columns
 #pragma unroll
     for (int k = 0; k < kTiles; ++k) {
       TakeTransposed(transpose + k * kTransposeSize, at, transposed[k]);
-      MultiplyAdd8(now.minus_z[k], transposed[k], diagonal);
+      MultiplyAdd8(minus_z[k], transposed[k], diagonal);
     }
     __syncwarp();
     // Rounding leaves the tile a little unsymmetric, and the recurrence would amplify that.
