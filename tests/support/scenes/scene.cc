@@ -36,7 +36,7 @@ class SceneMaker {
 
 GaussHermiteSpots MakeGaussHermite(const SceneOptions& options, SceneMaker& maker) {
   GaussHermiteSpots spots;
-  spots.stamp = {CentredAxis(8), CentredAxis(5)};
+  spots.stamp = {CentredAxis(options.half_columns), CentredAxis(5)};
   GaussHermiteCore& core = spots.core();
   core.max_degree_x = core.max_degree_y = 3;
   core.sigma_x = maker.Series(1.05 * options.widen, 0.05);

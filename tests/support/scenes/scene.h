@@ -26,6 +26,7 @@ struct SceneOptions {
   double spacing = 7.3;     // columns between traces
   double dispersion = 0.6;  // Angstrom a row
   double widen = 1;         // factor on the widths of Gauss-Hermite spots across fibres
+  int half_columns = 8;     // columns of Gauss-Hermite spots on each side of the middle one
   SceneSpots spots = SceneSpots::kGaussHermite;
   bool tail = false;  // of one core
   uint64_t seed = 1;
