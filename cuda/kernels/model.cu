@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kColumns, 4) Model(ModelArgs args) {
     const unsigned met = met_in(first_column, end_column),
                    met_by_warp = met_in(column - lane, min(column - lane + kWarp, end_column));
     const int widest = __reduce_max_sync(kAllLanes, (met >> lane & 1) != 0 ? own.right - own.left : 0);
-    // One turn, unless traces drift by more than a spot's width within these rows.
+    // One turn, unless the spots of a fibre span more columns here than a warp has lanes.
     for (int turn = 0; turn < widest; turn += kWarp) {
       for (int slot = warp; slot < kWarp; slot += kWarps) {
         if ((met >> slot & 1) == 0) continue;
