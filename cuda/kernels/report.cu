@@ -13,7 +13,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = 128, kProofThreads = 512;
 
 // Adds up the slots: x / (x + s) = 1 - s / (x + s). Into slot 0: Q's diagonals, Q 1 and Q f.
 __global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {
@@ -34,16 +34,16 @@ __global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {
 }
 
 // Errors of the identities that prove Q, one block per fibre. The larger one enters that of its bundle.
-__global__ void __launch_bounds__(kThreads) ProveRoots(ReportArgs args) {
+__global__ void __launch_bounds__(kProofThreads) ProveRoots(ReportArgs args) {
   const int fibre = blockIdx.x;
   const Band p(args.precision, fibre);
   const double* const flux = args.flux + static_cast<int64_t>(fibre) * args.bins;
   double of_ones = 0, of_flux = 0, root_of_ones = 0, root_of_flux = 0;
-  for (int j = threadIdx.x; j < args.bins; j += kThreads) {
-    const double half = 0.5 * p.At(j, j);
+  for (int j = threadIdx.x; j < args.bins; j += kProofThreads) {
+    const double half = 0.5 * p.Value(j, j);
     double ones = half, products = half * flux[j];
-    for (int k = 1; k <= p.WidthOf(j); ++k) {
-      const double entry = p.At(j + k, j);
+    for (int k = 1, width = p.WidthOf(j); k <= width; ++k) {
+      const double entry = p.Value(j + k, j);
       ones += entry;
       products = fma(entry, flux[j + k], products);
     }
@@ -53,8 +53,11 @@ __global__ void __launch_bounds__(kThreads) ProveRoots(ReportArgs args) {
     root_of_ones = fma(root[0], root[0], root_of_ones);
     root_of_flux = fma(root[1], root[1], root_of_flux);
   }
-  const double error_of_ones = IdentityError(BlockSum<kThreads>(root_of_ones), BlockSum<kThreads>(of_ones)),
-               error_of_flux = IdentityError(BlockSum<kThreads>(root_of_flux), BlockSum<kThreads>(of_flux));
+  const auto error_of = [](double root, double of) {
+    return IdentityError(BlockSum<kProofThreads>(root), BlockSum<kProofThreads>(of));
+  };
+  const double error_of_ones = error_of(root_of_ones, of_ones),
+               error_of_flux = error_of(root_of_flux, of_flux);
   if (threadIdx.x != 0) return;
   const int64_t bundle = fibre / args.output.bundle_size;
   std::byte* const to = args.output.bundles + bundle * args.output.bundle_bytes + args.output.root_error;
@@ -101,7 +104,7 @@ cudaError_t ReportSpectra(const ReportArgs& args, cudaStream_t stream) {
   const dim3 reported((args.output.bins + kThreads - 1) / kThreads, args.fibres);
   return FirstError(
       {Launch(AddGroups, all, kThreads, 0, stream, args),
-       Launch(ProveRoots, args.fibres, kThreads, 0, stream, args),
+       Launch(ProveRoots, args.fibres, kProofThreads, 0, stream, args),
        Launch(args.output.float32 ? Report<float> : Report<double>, reported, kThreads, 0, stream, args)});
 }
 

@@ -10,6 +10,7 @@
 #include "core/model/frame.h"
 #include "core/model/image.h"
 #include "core/model/psf.h"
+#include "core/model/spots/gauss_hermite_formula.h"
 #include "core/model/wavelength_grid.h"
 #include "tests/support/matchers.h"
 
@@ -267,6 +268,11 @@ TEST(RawTable, IsSlicedToNothingAndToItself) {
   EXPECT_EQ(table.Sliced(2, 0).data, "");
   EXPECT_EQ(table.Sliced(0, 2).data, table.data);
   EXPECT_THAT(table.Sliced(0, 2).cards, Contains(table.cards[0]));
+}
+
+TEST(HalfErf, IsHalfAnErfFromTheGaussianAtTheSamePlace) {
+  for (double u = -40; u <= 40; u += 1.0 / 128)
+    ASSERT_NEAR(HalfErf(u, std::exp(-0.5 * u * u)), 0.5 * std::erf(u / std::sqrt(2)), 2e-16) << u;
 }
 
 }  // namespace

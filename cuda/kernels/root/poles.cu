@@ -23,9 +23,9 @@ __device__ double BlockMost(double own, double* shared) {
 
 // Gershgorin's bound of row j. Columns reach as far as those before, or further.
 __device__ double RowSum(const Band& p, int j) {
-  double sum = fabs(p.At(j, j));
-  for (int k = 1; k <= p.WidthOf(j); ++k) sum += fabs(p.At(j + k, j));
-  for (int k = 1; k <= j && p.WidthOf(j - k) >= k; ++k) sum += fabs(p.At(j, j - k));
+  double sum = 0;
+  for (int k = 0, width = p.WidthOf(j); k <= width; ++k) sum += fabs(p.Value(j + k, j));
+  for (int k = 1; k <= j && p.WidthOf(j - k) >= k; ++k) sum += fabs(p.Value(j, j - k));
   return sum;
 }
 

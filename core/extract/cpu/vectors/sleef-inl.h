@@ -11,6 +11,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/model/spots/gauss_hermite_formula.h"
 #include "hwy/highway.h"
 
 #if HWY_TARGET == HWY_AVX3
@@ -63,23 +64,16 @@ HWY_INLINE MathVector Pow(MathVector x, MathVector y) {
 
 #endif
 
-// 0.5 erf(u / sqrt 2), to within 1.3e-16; gaussian = exp(-u^2 / 2). It is 0.5 - gaussian p(s) for u >= 0, s =
-// u / (u + 4). p is the polynomial whose largest error times the gaussian is least for u <= 9: 2e-18. Beyond,
-// gaussian < 3e-18.
+// HalfErf of core/model/spots/gauss_hermite_formula.h.
 HWY_INLINE MathVector HalfErf(MathVector u, MathVector gaussian) {
   namespace hn = hwy::HWY_NAMESPACE;
-  // clang-format off
-  constexpr double kCoefficients[] = {
-      0.5, -1.595769121605729, 2.4042308783939399, -2.1065377701455534,
-      0.87192493178477082, 0.10515933255820362, -0.2090876274458339, -0.02438441433516652,
-      0.053957392879976529, 0.018208339907601071, -0.011745209706512404, -0.0090571708835708482,
-      -0.0013891526337687437, 0.0035230134454983936, 0.0033516561147434662, -0.0024089713401681946};
-  // clang-format on
+  constexpr HalfErfPolynomial kPolynomial;
   const MathTag d;
   const auto magnitude = hn::Abs(u);
   const auto s = hn::Div(magnitude, hn::Add(magnitude, hn::Set(d, 4.0)));
   auto p = hn::Zero(d);
-  for (int k = std::size(kCoefficients) - 1; k >= 0; --k) p = hn::MulAdd(p, s, hn::Set(d, kCoefficients[k]));
+  for (int k = HalfErfPolynomial::kTerms - 1; k >= 0; --k)
+    p = hn::MulAdd(p, s, hn::Set(d, kPolynomial.coefficients[k]));
   return hn::CopySign(hn::NegMulAdd(gaussian, p, hn::Set(d, 0.5)), u);
 }
 
