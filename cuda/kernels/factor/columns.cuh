@@ -133,10 +133,10 @@ class ColumnSolver {
     const StepRows to(columns, step);
     RowTiles next = {};
     LoadRow(first, first, touched, step, &next);
-    double tail[2];  // squared
+    double tail[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-      tail[h] = tail_ * tail_ * diagonal_[min(step * kStep + h * kTile + at_.row, size - 1)];
+      tail[h] = tail_ * sqrt(diagonal_[min(step * kStep + h * kTile + at_.row, size - 1)]);
     int depth = 0, negligible_rows = 0, end = first;
     for (int row = first; row < last && (row <= touched || negligible_rows < depth); ++row) {
       const RowTiles now = next;
@@ -144,8 +144,8 @@ class ColumnSolver {
       depth = kKept > 0 ? kKept : row - of_.starts[row];
       double x[4];
       SolveRow(first, row, depth, now, &kept, x);
-      const bool significant = __any_sync(kAllLanes, x[0] * x[0] > tail[0] || x[1] * x[1] > tail[0] ||
-                                                         x[2] * x[2] > tail[1] || x[3] * x[3] > tail[1]);
+      const bool significant = __any_sync(kAllLanes, fabs(x[0]) > tail[0] || fabs(x[1]) > tail[0] ||
+                                                         fabs(x[2]) > tail[1] || fabs(x[3]) > tail[1]);
       negligible_rows = significant ? 0 : negligible_rows + 1;
       StorePair(to.At(row), x[0], x[1]);
       StorePair(to.At(row) + kTileSize, x[2], x[3]);
