@@ -71,6 +71,27 @@ TEST_P(SpotStage, EqualsTheFormulaOfEveryModel) {
   }
 }
 
+// Products of spots read whole vectors, also behind the last spot so far. Memory that another frame has left
+// may hold anything there.
+TEST_P(SpotStage, IsFollowedByNumbersWhileTheNextSpotsAreToCome) {
+  const auto psf = MakeScenePsf(kModels[0].second);
+  const WavelengthGrid grid = {psf->wave_min + 1, 0.7, 45};
+  const int last = psf->fibres - 1, pixels = psf->stamp().pixels();
+  Spots spots;
+  ASSERT_TRUE(spots.Evaluate(*psf, grid, {0, psf->fibres}));
+  auto* const left = const_cast<double*>(spots.Spot(0, 0));
+  std::fill(left, left + int64_t{grid.count} * psf->fibres * pixels + Spots::kSlack, NAN);
+  int calls = 0;
+  ASSERT_TRUE(spots.Evaluate(*psf, grid, {0, psf->fibres}, {}, [&](int bins) {
+    ++calls;
+    const double* const behind = spots.Spot(last, bins - 1) + pixels;
+    EXPECT_TRUE(
+        std::all_of(behind, behind + Spots::kSlack, [](double value) { return std::isfinite(value); }))
+        << "behind bin " << bins - 1;
+  }));
+  EXPECT_GT(calls, 1);
+}
+
 TEST_P(SpotStage, IsZeroForAnEmptyFibreOfEveryModel) {
   for (const auto& [name, options] : kModels) {
     SCOPED_TRACE(name);

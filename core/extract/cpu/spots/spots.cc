@@ -43,7 +43,6 @@ bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRa
   const int64_t pixels = rows_ * columns_, step = fibres_ * pixels, count = step * bins;
   double* values = values_.Reserve(count + 2 * kSlack) + kSlack;
   std::fill_n(values - kSlack, kSlack, 0.0);
-  std::fill_n(values + count, kSlack, 0.0);
   const std::vector<double> wave = padded.Values();
   Locate(psf, wave, fibres);
   const std::unique_ptr<SpotEvaluator> evaluator =
@@ -56,6 +55,8 @@ bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRa
                            &offset_x_(i, first), &offset_y_(i, first), values + first * step + i * pixels,
                            step});
     }
+    // `use` may read behind the last spot, where the next ones are to come.
+    std::fill_n(values + (first + stretch) * step, kSlack, 0.0);
     if (use) use(first + stretch);
   }
   return true;
