@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/flags/batch_products.h"
 #include "client/cli/batch/batch_record.h"
 #include "client/cli/batch/frame_list.h"
 #include "client/cli/batch/frame_task.h"
@@ -22,6 +21,7 @@
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/python_script.h"
 #include "client/cli/flags/analysis_flags.h"
+#include "client/cli/flags/batch_products.h"
 #include "client/cli/flags/job_flags.h"
 #include "client/cli/flags/where_flags.h"
 #include "client/cli/night/camera_intake.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/cli/flags/batch_products.h"
 #include "client/cli/batch/frame_list.h"
+#include "client/cli/flags/batch_products.h"
 #include "client/cli/flags/job_flags.h"
 #include "client/cli/night/folder_watch.h"
 

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/cli/flags/batch_products.h"
 #include "client/cli/batch/frame_task.h"
+#include "client/cli/flags/batch_products.h"
 #include "client/cli/flags/job_flags.h"
 
 namespace spexd::cli {
