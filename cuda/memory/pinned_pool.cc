@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"
@@ -41,7 +40,7 @@ PinnedPool::PinnedPool(std::unique_ptr<Source> source, int64_t max_idle)
     : source_(std::move(source)), max_idle_(max_idle) {}
 
 PinnedPool::~PinnedPool() {
-  for (const auto& [bytes, data] : idle_) source_->Free(data);
+  for (const auto& [bytes, data] : idle_) source_->Free(data, bytes);
 }
 
 absl::StatusOr<PinnedBuffer> PinnedPool::Take(int64_t bytes) {
@@ -83,12 +82,12 @@ absl::StatusOr<std::byte*> PinnedPool::Lock(int64_t bytes) {
     idle_bytes_ = 0;
   }
   if (idle.empty()) return data;
-  for (const auto& [size, one] : idle) source_->Free(one);
+  for (const auto& [size, one] : idle) source_->Free(one, size);
   return source_->Lock(bytes);
 }
 
 void PinnedPool::Return(std::byte* data, int64_t bytes) {
-  std::vector<std::byte*> freed;
+  Idle freed;
   {
     MutexLock lock(&mutex_);
     idle_.emplace(bytes, data);
@@ -97,11 +96,10 @@ void PinnedPool::Return(std::byte* data, int64_t bytes) {
       const auto largest = std::prev(idle_.end());
       idle_bytes_ -= largest->first;
       bytes_ -= largest->first;
-      freed.push_back(largest->second);
-      idle_.erase(largest);
+      freed.insert(idle_.extract(largest));
     }
   }
-  for (std::byte* const one : freed) source_->Free(one);
+  for (const auto& [size, one] : freed) source_->Free(one, size);
 }
 
 int64_t PinnedPool::bytes() const {

@@ -43,7 +43,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
     virtual ~Source() = default;
     // ResourceExhausted: there is no memory. Unavailable: no working device could lock it.
     virtual absl::StatusOr<std::byte*> Lock(int64_t bytes) = 0;
-    virtual void Free(std::byte* data) = 0;
+    virtual void Free(std::byte* data, int64_t bytes) = 0;
   };
   // Memory that all devices see. Locking needs a device that works: the first such device is made current.
   static std::unique_ptr<Source> CudaSource(std::vector<int> devices);

@@ -71,9 +71,9 @@ TEST_F(CudaEngineTest, TellsTheTimeOfSpotsOnce) {
 TEST_F(CudaEngineTest, TakesNoMemoryForAJobWhoseSizesItHasSeen) {
   const auto engine = Make(OneDevice());
   ASSERT_TRUE(Run(engine.get()).ok());
-  const int locked = FakeCuda::Get().calls("cudaHostAlloc");
+  const int locked = FakeCuda::Get().calls("cudaHostRegister");
   for (int k = 0; k < 20; ++k) ASSERT_TRUE(Run(engine.get()).ok());
-  EXPECT_EQ(FakeCuda::Get().calls("cudaHostAlloc"), locked);
+  EXPECT_EQ(FakeCuda::Get().calls("cudaHostRegister"), locked);
   EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 1);
 }
 

@@ -117,16 +117,12 @@ cudaError_t cudaFree(void* data) {
   return cudaSuccess;
 }
 
-cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned int) {
+cudaError_t cudaHostRegister(void*, size_t, unsigned int) {
   FAKE_ENTER();
-  *data = std::malloc(bytes);
   return cudaSuccess;
 }
 
-cudaError_t cudaFreeHost(void* data) {
-  std::free(data);
-  return cudaSuccess;
-}
+cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   FAKE_ENTER();

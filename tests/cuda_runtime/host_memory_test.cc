@@ -78,20 +78,17 @@ class FakeSource : public PinnedPool::Source {
   absl::StatusOr<std::byte*> Lock(int64_t bytes) override {
     if (bytes > counts_.room) return absl::ResourceExhaustedError(std::to_string(bytes));
     counts_.room -= bytes;
-    sizes_.push_back({static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes))), bytes});
     ++counts_.locked;
-    return sizes_.back().first;
+    return static_cast<std::byte*>(std::malloc(static_cast<size_t>(bytes)));
   }
-  void Free(std::byte* data) override {
-    for (const auto& [known, bytes] : sizes_) counts_.room += known == data ? bytes : 0;
-    std::erase_if(sizes_, [&](const auto& one) { return one.first == data; });
+  void Free(std::byte* data, int64_t bytes) override {
+    counts_.room += bytes;
     ++counts_.freed;
     std::free(data);
   }
 
  private:
   Counts& counts_;
-  std::vector<std::pair<std::byte*, int64_t>> sizes_;
 };
 
 class PinnedPoolTest : public ::testing::Test {

@@ -91,8 +91,8 @@ TEST_F(OverlapTest, OptionsThatAreWrongFailEachTimeAndKeepNoPlaceOfOthers) {
 TEST_F(OverlapTest, SpectraAreStagedAnewIfTheirSecondBufferCouldNotBeHad) {
   FrameOnDevice there(device_.get(), spectra_, nullptr);
   FakeCuda& fake = FakeCuda::Get();
-  fake.OnCall("cudaHostAlloc", fake.calls("cudaHostAlloc") + 2,
-              [&] { fake.FailNext("cudaHostAlloc", cudaErrorMemoryAllocation); });
+  fake.OnCall("cudaHostRegister", fake.calls("cudaHostRegister") + 2,
+              [&] { fake.FailNext("cudaHostRegister", cudaErrorMemoryAllocation); });
   EXPECT_TRUE(absl::IsResourceExhausted(there.Stage(spectra_, {})));
   EXPECT_EQ(there.Stage(spectra_, {}), absl::OkStatus());
   const MutexLock lock(&device_->mutex);
