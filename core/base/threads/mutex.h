@@ -34,7 +34,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 
 class CondVar {
  public:
-  // Waits for a notification (or a spurious wake-up): call in a loop on the condition.
+  // Waits for a notification or a spurious wake-up. Call it in a loop on the condition.
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     condition_.wait(lock);
