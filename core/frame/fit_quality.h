@@ -26,7 +26,8 @@ inline constexpr int64_t kMinBinsToJudge = 200;
 // The chi2pix of some bins with data.
 struct FitQuality {
   float median = 0;    // of chi2pix; 0 without bins
-  float outliers = 0;  // fraction above kOutlierChi2pix, without bins of BAD2DFIT, which are mostly cosmic rays
+  float outliers = 0;  // fraction above kOutlierChi2pix, without bins of BAD2DFIT, most of which are cosmic
+                       // rays
   int64_t bins = 0;    // number of these bins; 0 if the fit came from a server
 
   // Whether image and PSF do not fit each other in these bins.
@@ -47,8 +48,8 @@ FrameFit MeasureFit(const SpectraView& spectra, absl::Span<const int64_t> bad2df
 // Puts the fit into the frame: the numbers of its header and of its scores.
 void AddFit(const FrameFit& fit, Frame* frame);
 
-// One line for the user: "Fit: median chi2pix 0.80, 0.5 % of bins above 1.88 (in a good frame at most 1.00 and 5
-// %); worst fibres 12 (median 0.86), 3 (0.85), 7 (0.85)". Fibres are numbered by their rows in the PSF.
+// One line for the user, with fibres numbered by their rows in the PSF: "Fit: median chi2pix 0.80, 0.5 % of
+// bins above 1.88 (in a good frame at most 1.00 and 5 %); worst fibres 12 (median 0.86), 3 (0.85), 7 (0.85)".
 std::string DescribeFit(const FrameFit& fit, FibreRange fibres);
 
 // A warning for the user if the fit is bad, else none.

@@ -1,6 +1,6 @@
-// erf, exp and pow of vectors for the target being compiled (included once for each; see Highway's
-// foreach_target). exp and pow are SLEEF's, within 1 unit in the last place, or the C library's lane by lane.
-// SLEEF's own header declares only what the compiler's flags allow.
+// erf, exp and pow of vectors. Included once for each target (see Highway's foreach_target). exp and pow are
+// SLEEF's, within 1 unit in the last place, or the C library's lane by lane. SLEEF's functions are declared
+// here, because its own header declares only those that the compiler's flags allow.
 #if defined(SPEXD_CORE_EXTRACT_CPU_VECTORS_SLEEF_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPEXD_CORE_EXTRACT_CPU_VECTORS_SLEEF_INL_H_
 #undef SPEXD_CORE_EXTRACT_CPU_VECTORS_SLEEF_INL_H_
@@ -64,7 +64,7 @@ HWY_INLINE MathVector Pow(MathVector x, MathVector y) {
 
 #endif
 
-// HalfErf of core/model/spots/gauss_hermite_formula.h.
+// The vector form of HalfErf in core/model/spots/gauss_hermite_formula.h.
 HWY_INLINE MathVector HalfErf(MathVector u, MathVector gaussian) {
   namespace hn = hwy::HWY_NAMESPACE;
   constexpr HalfErfPolynomial kPolynomial;
