@@ -46,8 +46,7 @@ struct JobFiles {
   std::string psf = "";                    // path, or a name for the PSF of load_psf
   std::string fibermap = "";               // path of a file with a FIBERMAP; "": the image file has it
   std::string trace_reference = "";        // path of a reference spectrum; "": none
-  std::function<absl::StatusOr<std::shared_ptr<const Psf>>()> load_psf = {};  // provides the PSF; null: the
-                                                                              // file is opened
+  std::function<absl::StatusOr<std::shared_ptr<const Psf>>()> load_psf = {};  // null: the file is opened
 };
 
 // Opens the files at the same time, on up to `threads` threads, because they may have to be inflated. Reads
