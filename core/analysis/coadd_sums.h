@@ -38,8 +38,7 @@ class CoaddSums {
   void Clear(int64_t bin);
 
   Array<double, 2> values_;      // [row, bin]
-  std::vector<uint32_t> masks_;  // [bin]; the masks of all exposures while every exposure masks the bin, else
-                                 // 0
+  std::vector<uint32_t> masks_;  // [bin]; all exposures' masks while every one masks the bin, else 0
 };
 
 }  // namespace spexd

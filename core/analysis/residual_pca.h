@@ -29,7 +29,7 @@ Array<double, 2> SnapshotsOf(const Array<double, 2>& residuals, const Array<doub
 
 class ResidualPca {
  public:
-  // REQUIRES: bins > 0. Takes 8 bins^2 bytes.
+  // Takes 8 bins^2 bytes. REQUIRES: bins > 0.
   ResidualPca(int64_t bins, const PcaOptions& options);
 
   // Adds a frame's residuals [fibre, bin] with their ivar, as rows of residual / sigma, clipped. A bin
@@ -44,7 +44,7 @@ class ResidualPca {
  private:
   PcaOptions options_;
   Array<double, 2> products_;  // sum of x x^T, [bin, bin]; only its lower triangle
-  std::vector<double> sums_;   // of x
+  std::vector<double> sums_;   // sum of x
   double snapshots_ = 0;       // weight of the spectra added
 };
 

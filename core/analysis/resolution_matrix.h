@@ -35,7 +35,7 @@ class ResolutionMatrix {
   // The elements of a diagonal, by column.
   const float* values(int index) const { return values_ + index * bins_; }
 
-  // y = R x. `x` and `y` have `bins` elements.
+  // Computes y = R x. `x` and `y` have `bins` elements.
   void Multiply(const double* x, double* y) const {
     std::fill_n(y, bins_, 0.0);
     for (int k = 0; k < kResolutionDiagonals; ++k) {
@@ -45,7 +45,7 @@ class ResolutionMatrix {
                   y + diagonal.first + diagonal.offset);
     }
   }
-  // x = R^T y.
+  // Computes x = R^T y.
   void MultiplyTransposed(const double* y, double* x) const {
     std::fill_n(x, bins_, 0.0);
     for (int k = 0; k < kResolutionDiagonals; ++k) {

@@ -1,4 +1,4 @@
-// The loops that take most of the time, in vector lanes of the CPU at hand.
+// The loops that take most of the time, in vector instructions of the CPU that runs them.
 #ifndef SPEXD_CORE_ANALYSIS_VECTOR_LOOPS_H_
 #define SPEXD_CORE_ANALYSIS_VECTOR_LOOPS_H_
 

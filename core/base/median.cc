@@ -9,9 +9,9 @@
 namespace spexd {
 namespace {
 
-// Leaves in `rest` the elements near its middle: those of ranks `lower` and `*middle` and all between,
-// estimated from a sample. `*middle` becomes the rank among them. Returns false, with all elements kept, if
-// this is not worth it or the sample misled.
+// Leaves in `rest` the elements between two bounds around its middle, which a sample gives. They include
+// those of ranks `lower` to `*middle`, and `*middle` becomes the rank among them. Returns false, with all
+// elements kept, if this is not worth it or the sample misled.
 bool Narrow(size_t lower, size_t* middle, absl::Span<double>* rest) {
   constexpr size_t kSample = 64, kMargin = 10;  // 2.5 standard deviations of the rank of the sample's median
   if (rest->size() < 4 * kSample) return false;

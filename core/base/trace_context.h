@@ -1,4 +1,4 @@
-// The trace that a call belongs to, as OpenTelemetry and other tracers name it.
+// The trace that a call belongs to, in the terms of OpenTelemetry and other tracers.
 #ifndef SPEXD_CORE_BASE_TRACE_CONTEXT_H_
 #define SPEXD_CORE_BASE_TRACE_CONTEXT_H_
 

@@ -63,7 +63,7 @@ struct TraceRequest : RequestImage {
   std::shared_ptr<const Psf> psf;
   std::shared_ptr<const ReferenceSpectrum> reference;  // null: none
   TraceShiftOptions options;
-  int threads = 1;  // for engines without devices
+  int threads = 1;  // threads for engines without devices
   std::stop_token stop;
 };
 
@@ -89,8 +89,8 @@ struct ExtractRequest : RequestImage {
   // Requests that the spectra also stay in the device's memory. If not null, it is set when Extract returns
   // OK. The masks are those of the bundles. REQUIRES: float32. Unimplemented for engines without devices.
   std::shared_ptr<DeviceSpectra>* on_device = nullptr;
-  // Keep them only if one device has room for job and spectra; else *on_device is null. REQUIRES: work on
-  // them ends before they are destroyed.
+  // Whether to keep the spectra on the device only if one device has room for job and spectra; else
+  // *on_device becomes null. REQUIRES: work on the spectra ends before they are destroyed.
   bool on_device_if_room = false;
   // When a stop is requested, the job ends with Cancelled within 100 ms, also inside a bundle (on devices:
   // before its work is enqueued). Deadlines request it, too (core/base/threads/deadline.h).
@@ -138,8 +138,7 @@ struct JobOutline {
   FibreRange fibres;
   bool want_model = false;
   bool float32 = false;
-  std::optional<TraceShiftOptions> trace_shifts;  // options of the measurement; none if there is no
-                                                  // measurement
+  std::optional<TraceShiftOptions> trace_shifts;  // none if nothing is measured
 };
 
 // The outline of a request. It points into the request's PSF.

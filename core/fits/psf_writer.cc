@@ -33,8 +33,7 @@ LegendreTable OnDomain(const LegendreTable& table, double wave_min, double wave_
   LegendreTable moved{Array<double, 2>({fibres, count}), wave_min, wave_max};
   for (int n = 0; n < count; ++n) {
     double node = std::cos(std::numbers::pi * (n + 0.75) / (count + 0.5)), slope = 1;
-    for (int step = 0; step < 50; ++step) {  // Newton's method, which converges to the last bit long before
-                                             // the limit
+    for (int step = 0; step < 50; ++step) {  // Newton's method, which converges long before the limit
       const auto [value, below] = LegendrePair(count, node);
       slope = count * (node * value - below) / (node * node - 1);
       node -= value / slope;

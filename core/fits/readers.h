@@ -24,7 +24,7 @@ namespace spexd {
 // A preprocessed frame, from the HDUs IMAGE and IVAR (float, plain or tile-compressed), MASK (integer;
 // optional: without it no pixel is flagged) and FIBERMAP (table; optional).
 struct Preproc {
-  Image image;  // after the mask rule (core/model/image.h)
+  Image image;  // image after the mask rule (core/model/image.h)
   std::vector<std::string>
       image_cards;  // cards of the IMAGE header, 80 characters each, without structural cards and END
   std::optional<RawTable> fibermap;
@@ -37,8 +37,8 @@ struct PreprocHeader {
   std::vector<std::string> image_cards;  // as in Preproc
   std::optional<RawTable> fibermap;
   int64_t decode_bytes = 0;  // upper estimate of the memory of ReadPreprocImage, including its result
-  std::optional<int64_t> coded_bytes;  // memory of ReadPreprocCoded and of the source, which it keeps; none
-                                       // if it cannot read the frame
+  // Memory of ReadPreprocCoded and of the source, which it keeps; none if it cannot read the frame.
+  std::optional<int64_t> coded_bytes;
 };
 absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, const Workers& workers = {});
 

@@ -30,10 +30,10 @@ absl::Status CheckSpectraShape(const Hdu& hdu, const Array<float, 2>::Shape& sha
                                int64_t bins);
 
 struct CameraHdus {
-  std::string prefix;  // of the HDUs' names: "", or such as "R_"
+  std::string prefix;  // prefix of the HDUs' names, such as "R_"; may be ""
   int64_t max_rows = kMaxFibres;
-  bool chi2pix = true;  // whether chi2pix is read, or 0 if the file has none; otherwise the result has no
-                        // chi2pix
+  // Whether chi2pix is read, as 0 if the file has none. Otherwise the result has no chi2pix.
+  bool chi2pix = true;
 };
 struct CameraSpectra {
   WavelengthGrid grid;  // Wave(j) gives the file's wavelengths, to the bit if this program wrote them

@@ -57,7 +57,7 @@ struct PreprocFile {
   Array<int32_t, 2> mask;
   Array<float, 2> readnoise;
   std::vector<FibermapRow> fibermap;
-  std::vector<std::string> extra_cards;  // for the IMAGE header, 80 characters each
+  std::vector<std::string> extra_cards;  // cards for the IMAGE header, 80 characters each
 };
 absl::Status WritePreproc(const PreprocFile& preproc, const std::string& path, bool rice);
 

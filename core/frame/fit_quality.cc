@@ -89,7 +89,7 @@ std::string Fixed(double value, int digits) {
   return text.data();
 }
 
-// Such as "12 (median 2.24), 3 (1.80), 7 (1.71)".
+// A list such as "12 (median 2.24), 3 (1.80), 7 (1.71)".
 std::string Name(const FrameFit& fit, const std::vector<int>& worst, FibreRange fibres) {
   std::string names;
   for (size_t k = 0; k < std::min<size_t>(worst.size(), kFibresToName); ++k) {

@@ -25,9 +25,8 @@ inline constexpr int64_t kMinBinsToJudge = 200;
 
 // The chi2pix of some bins with data.
 struct FitQuality {
-  float median = 0;    // of chi2pix; 0 without bins
-  float outliers = 0;  // fraction above kOutlierChi2pix, without bins of BAD2DFIT, most of which are cosmic
-                       // rays
+  float median = 0;    // median of chi2pix; 0 without bins
+  float outliers = 0;  // fraction above kOutlierChi2pix without BAD2DFIT bins, mostly cosmic rays
   int64_t bins = 0;    // number of these bins; 0 if the fit came from a server
 
   // Whether image and PSF do not fit each other in these bins.

@@ -69,7 +69,7 @@ class FrameAssembler {
   WavelengthGrid grid_;
   FibreRange fibres_;
   Spectra spectra_;   // those of one fibre without data, if ForSummary
-  SpectraView view_;  // of spectra_, or of the bundles
+  SpectraView view_;  // view of spectra_, or of the bundles
   bool summary_only_ = false;
   std::vector<bool> present_;  // [fibre]
   int model_rows_, model_columns_;

@@ -43,13 +43,13 @@ struct JobSpec {
 
 // The inputs of a plan: headers, before any pixel is read.
 struct JobInput {
-  std::string image_name;  // for IN_IMG and messages
-  std::string psf_name;    // for IN_PSF
+  std::string image_name;  // name for IN_IMG and messages
+  std::string psf_name;    // name for IN_PSF
   int image_rows = 0;
   int image_columns = 0;
   std::vector<std::string> image_cards;
   std::optional<RawTable> fibermap;
-  std::shared_ptr<const Psf> psf;  // or its outline (ReadPsfOutline)
+  std::shared_ptr<const Psf> psf;  // the PSF, or its outline (ReadPsfOutline)
 };
 
 // A checked job.

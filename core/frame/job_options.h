@@ -20,10 +20,10 @@ struct JobOption {
                    std::optional<double> JobSpec::*, bool JobSpec::*,
                    std::optional<WavelengthGrid> JobSpec::*, TraceAxes JobSpec::*, TraceDegrees JobSpec::*>;
 
-  const char* name;        // in messages, and as the keyword in Python
-  const char* field;       // of v1::JobHeader
-  const char* flag;        // of spex; "" if another flag implies the option
-  const char* short_flag;  // of spex; "" if there is none
+  const char* name;        // name in messages, and keyword in Python
+  const char* field;       // field of v1::JobHeader
+  const char* flag;        // flag of spex; "" if another flag implies the option
+  const char* short_flag;  // short flag of spex; "" if there is none
   Member value;
   const char* help = "";
   double min = 0, max = 1;       // limits of numbers; bools are 0 or 1

@@ -27,7 +27,7 @@ struct ImageArrays {
 // A job's inputs, opened but not decoded. One of image, raw_image and arrays is set, and one or both of psf
 // and loaded_psf.
 struct JobSources {
-  std::string image_name, psf_name;   // for messages, and for the frame's header
+  std::string image_name, psf_name;   // names for messages, and for the frame's header
   std::optional<Source> image;        // the image as a file
   std::optional<RawImage> raw_image;  // the image as bytes
   std::optional<ImageArrays> arrays;

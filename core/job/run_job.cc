@@ -248,7 +248,7 @@ absl::Status JobRun::Prepare() {
 absl::Status JobRun::Extract() {
   SPEXD_RETURN_IF_ERROR(Enter(JobState::kExtracting));
   const JobPlan& plan = *plan_;
-  const int rows = psf_->rows, columns = psf_->columns;  // those of the image, too
+  const int rows = psf_->rows, columns = psf_->columns;  // also those of the image
   host_->OnPlan(plan_, rows, columns);
   if (assemble_ == Assemble::kSummary) {
     assembler_ = FrameAssembler::ForSummary(plan.output_grid, plan.fibres);

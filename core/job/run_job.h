@@ -31,14 +31,15 @@ const char* JobStateName(JobState state);
 struct JobNeeds {
   int64_t image_bytes = 0;
   int64_t psf_bytes = 0;    // 0 if the PSF is loaded already
-  int64_t trace_bytes = 0;  // for measuring trace shifts and for the moved PSF; 0 if no shifts are requested
+  // Memory to measure trace shifts, and that of the moved PSF; 0 if no shifts are requested.
+  int64_t trace_bytes = 0;
   int64_t total() const { return image_bytes + psf_bytes + trace_bytes; }
 };
 
 struct StageSeconds {
   std::string stage;
   double seconds = 0;   // summed over threads
-  std::string by = "";  // for products: "cpu" or "cuda"
+  std::string by = "";  // maker of a product: "cpu" or "cuda"
 };
 
 struct JobResult {

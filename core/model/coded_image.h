@@ -45,7 +45,7 @@ struct CodedImage {
   // The largest size of a coded image. Larger images are decoded on the host.
   static constexpr int64_t kMaxBytesPerPixel = 4;
 
-  int rows = 0, columns = 0;       // of the CCD
+  int rows = 0, columns = 0;       // size of the CCD
   std::vector<CodedPlane> planes;  // pixels, ivar and, unless no pixel is flagged, the mask
   std::vector<std::string> names;  // names of the planes for messages, such as "preproc.fits, HDU IVAR"
   std::vector<CodedRow> coded;     // [plane, row]

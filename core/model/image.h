@@ -14,8 +14,7 @@ namespace spexd {
 struct Image {
   Array<float, 2> pixels;     // [row, column], electrons; 0 where unusable
   Array<float, 2> ivar;       // [row, column], 1/electrons^2; 0 where unusable, else finite and > 0
-  int64_t negative_ivar = 0;  // number of pixels with an ivar < 0 in the file that no bit of MASK makes
-                              // unusable
+  int64_t negative_ivar = 0;  // number of pixels with ivar < 0 that no MASK bit makes unusable
 
   int rows() const { return static_cast<int>(pixels.shape(0)); }
   int columns() const { return static_cast<int>(pixels.shape(1)); }

@@ -11,8 +11,10 @@ namespace spexd {
 struct Spot {
   int first_column = 0;  // may lie off the CCD
   int first_row = 0;
-  std::vector<double> values;  // [row, column], psf.spot_rows() x psf.spot_columns(); sums to 1, or to 0 if
-                               // the spot is empty (SpotScale)
+  std::vector<double>
+      // [row, column], psf.spot_rows() x psf.spot_columns(). The sum is 1, or 0 if the spot is empty
+      // (SpotScale).
+      values;
 };
 
 // Evaluates the spot of a fibre at a wavelength. REQUIRES: CheckPsf(psf) is OK, 0 <= fibre < psf.fibres.

@@ -18,7 +18,7 @@ namespace spexd {
 // The spectra of an arm, [row, bin]. The resolution has any odd number of diagonals. Flux and ivar may be any
 // numbers, including NaN. There is no chi2pix.
 struct SpectraArm {
-  std::string name;  // in capitals: the letter of a camera, or those of several that were combined (BRZ)
+  std::string name;  // in capitals: the letter of a camera, or those of several combined cameras (BRZ)
   WavelengthGrid grid;
   Spectra spectra;
 };
@@ -30,11 +30,11 @@ inline constexpr int kMaxTargetRows = 200000;
 // Spectra of targets in all arms. Each row of the fibermap is a target or one of its exposures, and all arms
 // have these rows.
 struct TargetSpectra {
-  std::string name;                // name of the file without its folder; of the first file if there are
-                                   // several
-  std::vector<SpectraArm> arms;    // in the order of their first wavelength
-  std::vector<std::string> cards;  // of the file's first header, 80 characters each, structural ones dropped
-  bool barycentric = false;        // whether the wavelengths are barycentric, which a card HELIOCOR tells
+  std::string name;              // file name without its folder; that of the first of several
+  std::vector<SpectraArm> arms;  // in the order of their first wavelength
+  // Cards of the file's first header, 80 characters each, without structural ones.
+  std::vector<std::string> cards;
+  bool barycentric = false;  // whether the wavelengths are barycentric, as a card HELIOCOR states
   RawTable fibermap;
   std::optional<RawTable> exposures;  // EXP_FIBERMAP
   std::optional<RawTable> scores;     // SCORES, of the same rows

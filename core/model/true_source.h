@@ -18,11 +18,10 @@ struct TrueSource {
   SourceKind kind = SourceKind::kSky;
   double level = NAN;                  // mean flux of the continuum, electron / Angstrom
   double velocity = NAN, vsini = NAN;  // km/s
-  std::vector<double> parameters;      // of the library's templates
+  std::vector<double> parameters;      // values of the parameters of the library's templates
   double z = NAN, line_sigma = NAN;    // km/s
   std::vector<double> line_fluxes;     // total of each group of lines, electrons
-  double throughput = 1, flat = 1;     // factors on all light of the fibre; `flat`: the part of it that the
-                                       // fiberflat has
+  double throughput = 1, flat = 1;     // throughput of the fibre; the part of it that the fiberflat has
   double fringe_phase = 0;             // radians
 };
 

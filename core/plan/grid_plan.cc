@@ -11,8 +11,7 @@
 namespace spexd {
 namespace {
 
-constexpr double kMaxSamples = 8192;  // limit on samples of traces along a domain, which a file may make very
-                                      // long
+constexpr double kMaxSamples = 8192;  // limit on samples along a domain, which a file may make very long
 
 WaveRange DomainOfSpots(const Psf& psf) {
   return std::visit([](const auto& model) { return model.Domain(); }, psf.spots);

@@ -10,8 +10,7 @@
 namespace spexd {
 
 inline constexpr double kDomainMargin = 2.0;    // Angstrom by which a grid may exceed the PSF's domain
-inline constexpr double kMinRowsPerBin = 0.05;  // least bin width in CCD rows: the bands of finer bins would
-                                                // have no limit
+inline constexpr double kMinRowsPerBin = 0.05;  // least bin width; bands of finer bins would have no limit
 // The range, in whole Angstroms, in which all fibres have their spots' centres on the CCD, within the domain
 // of traces and widths; the whole domain if there is no such range.
 WaveRange RangeOnCcd(const Psf& psf);

@@ -201,17 +201,12 @@ AnalysisParts AnalysisPartsOf(const AnalysisSize& size) {
   if (size.templates == 0) return parts;
   const VelocityOptions scan;
   const int64_t velocities = static_cast<int64_t>(ScannedVelocities(scan).size());
-  constexpr int64_t kWeighted = 4 * 11, kFits = 3 * 8;  // bytes for each fibre and bin: rows of the scan,
-                                                        // results
+  constexpr int64_t kWeighted = 4 * 11, kFits = 3 * 8;  // bytes for each fibre and bin: scan's rows, results
   constexpr int64_t kPositions = 72;                    // bytes for each velocity and bin
-  constexpr int64_t kShifted = 4 * 2 * 4;               // bytes for each velocity, bin and thread: templates
-                                                        // of a task
-  constexpr int64_t kProducts = 64 * 11 * 4 * 4;        // bytes for each velocity and thread: products with a
-                                                        // task's spectra
-  constexpr int64_t kFit = 8 * 200, kLibrary = 64;      // bytes for each bin and thread; for each sample of
-                                                        // the templates
-  constexpr int64_t kScan = 8, kBest = 2 * 8;  // bytes for each target and velocity: for each template; for
-                                               // the best one
+  constexpr int64_t kShifted = 4 * 2 * 4;               // bytes for each velocity, bin and thread of a task
+  constexpr int64_t kProducts = 64 * 11 * 4 * 4;        // bytes for each velocity and thread: one task
+  constexpr int64_t kFit = 8 * 200, kLibrary = 64;      // bytes for each bin and thread; for each sample
+  constexpr int64_t kScan = 8, kBest = 2 * 8;  // bytes for each target and velocity: each template, the best
   const int64_t scans =
       kScan * std::min(size.fibres, TargetsAtOnce(size.templates, velocities)) * velocities * size.templates;
   parts.kept +=

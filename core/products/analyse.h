@@ -26,11 +26,10 @@ namespace spexd {
 
 struct AnalysisRequest {
   bool sky_subtracted = false;  // the frame's sky has been subtracted already: no sky is made
-  const Sky* sky = nullptr;     // made before from this frame and fiberflat, and used in place of a new one;
-                                // may be null
+  const Sky* sky = nullptr;     // of this frame and fiberflat, in place of a new one; or null
   bool velocities = false, lines = false;
   const Fiberflat* fiberflat = nullptr;        // divides the spectra first, if not null
-  const TemplateLibrary* templates = nullptr;  // for velocities
+  const TemplateLibrary* templates = nullptr;  // library for velocities
   VelocityOptions velocity_options;            // `threads` below replaces its own
   LineOptions line_options;
   Analyser* analyser = nullptr;             // makes the products; null: CPUs make them
@@ -59,7 +58,7 @@ struct ProductInfo {
                               absl::StatusOr<std::vector<LineRedshift>> FrameProducts::*>;
 
   Product product;
-  const char* name;     // in stages, metrics and messages, and the field of v1::ProductPart
+  const char* name;     // name in stages, metrics and messages, and field of v1::ProductPart
   const char* request;  // field of v1::ProductRequest that asks for the product
   const char* keyword;  // keyword in Python
   Member value;

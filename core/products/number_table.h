@@ -21,8 +21,7 @@ class NumberTable {
     std::vector<int64_t> integers = {};   // [row], for 1K and 1J
     std::vector<double> numbers = {};     // [row], for 1D and 1E
     std::vector<std::string> texts = {};  // [row], for nA
-    RawColumn raw = {};  // cells [row] of 1L, or of a column copied from another table with its form and
-                         // cards
+    RawColumn raw = {};                   // cells [row] of 1L or of a copied column, with its form and cards
   };
 
   explicit NumberTable(int64_t rows) : rows_(rows) {}

@@ -34,12 +34,9 @@ namespace {
 // as that of rounding, is ignored.
 constexpr int kSegment = 128;                             // length of a segment, in samples
 constexpr double kFine = 0.3, kTop = kLowPassCutoff;      // cycles a sample
-constexpr double kMaxTopShare = 0.05, kMinRms = 1e-3;     // limits: part of the power above kFine; part of
-                                                          // the median flux
-constexpr int64_t kMaxChecked = 64;                       // number of templates, evenly spread over the
-                                                          // library
-constexpr int64_t kRowsBetweenLooks = 1 << 16;            // number of rows between two checks of the stop
-                                                          // token
+constexpr double kMaxTopShare = 0.05, kMinRms = 1e-3;     // of the power above kFine; of the median flux
+constexpr int64_t kMaxChecked = 64;                       // templates, evenly spread over the library
+constexpr int64_t kRowsBetweenLooks = 1 << 16;            // rows between two checks of the stop token
 
 // The power (mean square) of samples in frequency bands, from Hann-windowed segments (Welch 1967).
 struct BandPower {

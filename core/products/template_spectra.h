@@ -19,8 +19,8 @@ struct SpectraLayout {
   // The name of each parameter, and the keyword that holds its value.
   std::vector<std::pair<std::string, std::string>> parameters = {
       {"TEFF", "PHXTEFF"}, {"LOGG", "PHXLOGG"}, {"FEH", "PHXM_H"}};
-  std::string wave_file;  // file whose primary HDU has the wavelengths of all spectra; "" if their headers
-                          // state them
+  // The file whose primary HDU has the wavelengths of all spectra; "" if their headers state them.
+  std::string wave_file;
   // The medium of the wavelengths; none if the headers state it (CTYPE1 AWAV or WAVE, or AIRORVAC).
   std::optional<Medium> medium;
 };

@@ -23,7 +23,7 @@ struct Camera {
   double dispersion;  // Angstrom / row
 };
 
-// InvalidArgument for a camera other than b, r and z.
+// The camera with this name. InvalidArgument unless it is b, r or z.
 absl::StatusOr<Camera> FindCamera(char name);
 
 // Fills in the camera, the CCD size and the kinds of fibres where the options leave them open; a given PSF

@@ -24,10 +24,10 @@ struct TemplateLibrary;
 // the properties of each source follow from the seed.
 struct Field {
   std::shared_ptr<const TemplateLibrary> stars;  // null: no fibre is a star
-  int sky_fibres = -1;                           // number of sky fibres; -1: a tenth of the fibres, at least
-                                                 // one
-  int emitters = -1;  // number of galaxies with emission lines; -1: a quarter of the other fibres if there
-                      // are stars, else all
+  int sky_fibres = -1;                           // number; -1: a tenth of the fibres, at least one
+  // The number of galaxies with emission lines; -1: a quarter of the other fibres if there are stars, else
+  // all.
+  int emitters = -1;
 };
 
 struct SimulatorOptions {
@@ -46,8 +46,8 @@ struct SimulatorOptions {
   bool noise = true;
   int cosmic_rays = -1;     // number of masked hits; -1: in proportion to the area (2500 for a full frame)
   int dead_columns = -1;    // number of dead columns; -1: 3 for a full frame, at least 1
-  int holes = 1;            // number of saturated holes of 60 rows x 18 columns; the first is in the middle,
-                            // others are anywhere
+  // The number of saturated holes of 60 rows x 18 columns. The first is in the middle, others are anywhere.
+  int holes = 1;
   double read_noise = 2.9;  // electrons
   std::optional<Field> field = {};
   std::vector<LampLine> lamps = {};  // if not empty, the frame is an arc: each fibre sees only these lines

@@ -13,8 +13,7 @@ namespace spexd {
 namespace {
 
 constexpr double kOverscan = 12;                  // most Angstrom beyond the domain
-constexpr double kOverscanRows = 32;              // CCD rows beyond the CCD, and at most as many beyond the
-                                                  // domain
+constexpr double kOverscanRows = 32;              // CCD rows beyond the CCD; the same limit beyond the domain
 constexpr int kSamples = 4096;                    // number of samples of traces along their domain
 constexpr int kLeastSamples = 64;                 // least number of samples of a spectrum
 constexpr double kMaxSamples = int64_t{1} << 28;  // most samples of all true spectra together

@@ -279,8 +279,7 @@ int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int th
       kFloat * (4 + 2 * 3 + hermite + (options.measure_y ? std::max(2 * slots, hermite) : 0)) + 8;
   constexpr int64_t kRowsOfNode = 8, kNodeBytes = 64;  // old and new TraceRows
   constexpr int64_t kShapeNodes = 260;
-  constexpr int64_t kFibreBytes = 16384;  // measurements, lines and everything else that exists once for each
-                                          // fibre
+  constexpr int64_t kFibreBytes = 16384;  // measurements, lines and all else that a fibre has once
   const int64_t shapes = fibres * kShapeNodes * (2 + (core.max_degree_x + 1) * (hermite + 1)) * kFloat;
   const int64_t normal = bins * slots * (kFloat * (fibres / 25 + 1) + 2 * sizeof(double));
   const int64_t thread = std::min<int64_t>(options.bundle_size, fibres) * 8192 + 64 * psf.columns +

@@ -22,8 +22,7 @@ constexpr int kHalfBand = kMaxTouched - 1;
 // The part of a bin outside the coadd's grid above which it has no weight, because the coadd has no light
 // there.
 constexpr double kMaxOutside = 1e-3;
-constexpr double kPrior = 1e-6;      // part of the median diagonal element; prior that the flux is 0 where
-                                     // there are no data
+constexpr double kPrior = 1e-6;      // part of the median diagonal element; prior of flux 0
 constexpr double kMaxMisfit = 1e-6;  // Angstrom by which the ends of grids with one step may differ
 
 // The part of the coadd's bins that an exposure's bin sees: a row of R_e S_e.

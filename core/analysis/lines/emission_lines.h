@@ -55,8 +55,7 @@ inline constexpr int kLineAtLimit = 1 << 5;       // Z_FITLIMIT: z is the first 
 inline constexpr int kLineNoData = 1 << 9;        // NODATA
 inline constexpr int kLineNoMinimum = 1 << 10;    // BAD_MINFIT: there is no error
 inline constexpr int kLineUnexplained = 1 << 24;  // there is a line of 6 sigma that z does not explain
-inline constexpr int kLineUnlikely = 1 << 25;     // [NII] or [SII] has 3 sigma without H alpha, which is in
-                                                  // range
+inline constexpr int kLineUnlikely = 1 << 25;  // [NII] or [SII] has 3 sigma but H alpha, in range, does not
 
 // Finds redshifts of targets from all their arms and exposures. The arms have the same rows; `targets`: the
 // rows of each target. Signals and informations of all rows are added before gains are computed from them.

@@ -25,7 +25,7 @@ inline constexpr double kUnexplainedGain = 36;
 
 // A known line of galaxies. It explains a peak that is close enough.
 struct KnownLine {
-  double wave;    // at rest, Angstrom in vacuum
+  double wave;    // rest wavelength, Angstrom in vacuum
   double within;  // largest distance of the peak, as a fraction of the wavelength
 };
 

@@ -126,8 +126,7 @@ void AddToStack(const LineGroup& group, const std::vector<LineDelays>& delays, c
 
 LineRedshift RedshiftOf(const RedshiftGrid& grid, const StackMaxima& maxima) {
   double at = static_cast<double>(maxima.best);
-  if (maxima.best > 0 && maxima.best + 1 < grid.redshifts) {  // the vertex of the parabola through the
-                                                              // maximum
+  if (maxima.best > 0 && maxima.best + 1 < grid.redshifts) {  // vertex of the maximum's parabola
     const double bend = maxima.before - 2 * maxima.dchi2 + maxima.after;
     if (bend < 0) at += std::clamp(0.5 * (maxima.before - maxima.after) / bend, -1.0, 1.0);
   }

@@ -18,7 +18,7 @@ namespace spexd {
 struct LineDelays {
   struct Position {
     int bin;
-    double part;  // of the way to the next bin
+    double part;  // part of the way to the next bin
   };
   int64_t first = 0;
   std::vector<Position> positions;
@@ -27,13 +27,12 @@ struct LineDelays {
 // The redshifts to try, and distances for the evaluation of maxima.
 struct RedshiftGrid {
   int64_t redshifts = 0;
-  double step = 0;   // of ln(1 + z)
+  double step = 0;   // step of ln(1 + z)
   int64_t near = 0;  // redshifts no further than this from the best one cannot be z2
   // The distance in redshifts over which the curvature of a maximum is taken: about a bin. Traces are
   // interpolated linearly between bins, so second differences over one bin are right.
   int64_t wide = 1;
-  double relative_bin = 0;  // a bin in ln wavelength, in the middle of the arm; that of the widest of several
-                            // arms
+  double relative_bin = 0;  // widest bin of the arms, in ln wavelength, at the arm's middle
 };
 
 // Adds an arm's grid to that of several arms, in which the widest bins count. `grid` is all 0 before the
@@ -41,7 +40,7 @@ struct RedshiftGrid {
 void AddArm(const RedshiftGrid& arm, RedshiftGrid* grid);
 
 struct StackPlan : RedshiftGrid {
-  double first_wave = 0, bin = 0;  // of the arm: the first wavelength and the step, Angstrom
+  double first_wave = 0, bin = 0;  // first wavelength and step of the arm, Angstrom
   std::vector<KnownLine> known;    // lines that explain a peak
   // Profiles of a single line and of the doublet: [offset + kProfileHalf, bin].
   std::vector<Array<double, 2>> profiles;
@@ -63,15 +62,12 @@ void AddToStack(const LineGroup& group, const std::vector<LineDelays>& delays, c
 
 // The maxima of dchi2 over redshifts.
 struct StackMaxima {
-  int64_t best = 0, second = -1;            // positions of the best redshift and of the second one; -1 if
-                                            // none is far enough from the best
+  int64_t best = 0, second = -1;            // positions of the best and the second; -1: none far enough
   double before = 0, dchi2 = 0, after = 0;  // at the best redshift and its neighbours
   double wide_before = 0, wide_after = 0;   // RedshiftGrid::wide from the best redshift (MirroredRedshift)
   double second_dchi2 = 0;
-  uint32_t seen = 0, significant = 0;  // bit masks of the groups at the best redshift: in range, and with
-                                       // more than 3 sigma
-  double unexplained = 0;              // largest gain of a single line that the best redshift does not
-                                       // explain
+  uint32_t seen = 0, significant = 0;  // groups at the best, a bit each: in range, above 3 sigma
+  double unexplained = 0;              // largest gain of a line that the best does not explain
 };
 // The redshift with its error and warnings, from the maxima. The variance of ln(1 + z) has two parts. That of
 // the data is 2 / curvature of dchi2, because chi-square falls by dchi2. The other comes from the linear

@@ -12,8 +12,7 @@ namespace {
 constexpr int kProfileRows = 2 * kProfileHalf + 1;
 constexpr int kCarriedHalf = kProfileHalf + kResolutionHalfWidth;
 constexpr int kCarriedRows = 2 * kCarriedHalf + 1;
-constexpr int64_t kBlock = 128;  // number of bins whose profiles are carried at a time, so that they stay in
-                                 // the cache
+constexpr int64_t kBlock = 128;  // bins at a time, so that profiles stay in the cache
 
 // Computes P = R G for bins [first, first + count): [offset + kCarriedHalf, bin - first]. `carried` is zeroed
 // first.

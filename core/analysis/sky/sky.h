@@ -25,8 +25,7 @@ struct Sky {
   std::vector<double> deconvolved;    // [bin], electrons / Angstrom
   Array<double, 2> model;             // [fibre, bin]; 0 in bins without a sky
   Array<double, 2> model_variance;    // statistical and systematic; infinite in bins without a sky
-  Array<double, 2> statistical_ivar;  // ivar of the model without its systematic variance, from the fibre's
-                                      // own resolution
+  Array<double, 2> statistical_ivar;  // statistical ivar of the model, from the fibre's own resolution
   Array<double, 2> flux, ivar;        // the spectra without the sky
   Array<uint32_t, 2> mask;            // the mask of the spectra, with kMaskBadSky
   std::vector<double> throughput;     // [fibre]: scale of bright lines

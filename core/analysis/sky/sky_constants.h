@@ -7,7 +7,7 @@
 namespace spexd {
 
 // ---- The deconvolved sky
-inline constexpr double kSkyPrior = 1e-9;  // relative to the median of A's diagonal
+inline constexpr double kSkyPrior = 1e-9;  // part of the median of A's diagonal
 inline constexpr int kMaxSkyRounds = 20;
 // The limit on a sky fibre's median residual, in robust sigma of those of all sky fibres. A fibre above it is
 // dropped if there are at least kMinSkyMedians medians.
@@ -24,8 +24,7 @@ SPEXD_HOST_DEVICE constexpr int LeastSkyValues(int sky_fibres) {
 // ---- Bright lines
 inline constexpr double kMinPeak = 0.1;              // part of the highest peak
 inline constexpr double kSkyScatter = 0.005;         // part of the sky; this scatter is always allowed for
-inline constexpr int kPeakCore = 2, kPeakReach = 3;  // numbers of bins on each side: those fitted, and those
-                                                     // that get the variance
+inline constexpr int kPeakCore = 2, kPeakReach = 3;  // bins on each side: to fit, to get the variance
 // The limits of errors of the sky: residuals beyond 3 sigma of a variance that is certainly large enough are
 // no errors of the sky.
 inline constexpr double kMaxScatter = 0.2, kMaxShift = 0.5, kMaxResidual = 9;

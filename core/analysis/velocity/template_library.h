@@ -22,7 +22,7 @@ namespace spexd {
 
 struct TemplateLibrary {
   double first_log_wave = 0;              // ln of the first wavelength, Angstrom in vacuum
-  double step = 0;                        // of ln wavelength
+  double step = 0;                        // step of ln wavelength
   std::vector<std::string> names;         // names of the parameters
   std::vector<std::vector<double>> axes;  // [parameter]: values of the grid, ascending
   // [template, sample], flux per Angstrom over its median; the last parameter runs fastest.
@@ -54,8 +54,7 @@ int TemplateFilterHalf(const TemplateLibrary& library, const std::vector<double>
 struct SplinePositions {
   std::vector<int32_t> sample;                 // [bin]: i of the taps i - 1 .. i + 2
   std::vector<std::array<double, 4>> weights;  // weights of the taps in the value
-  std::vector<std::array<double, 4>> slopes;   // weights of the taps in its derivative by the velocity, per
-                                               // km/s
+  std::vector<std::array<double, 4>> slopes;   // weights in its derivative by the velocity, per km/s
 };
 
 // B-spline coefficients of a library's templates, band-limited to the bins of a grid, because the frame's
@@ -74,7 +73,7 @@ class BinnedTemplates {
   // The range of velocities, km/s, at which all bins lie in the library.
   double min_velocity() const { return min_velocity_; }
   double max_velocity() const { return max_velocity_; }
-  // REQUIRES: min_velocity() <= velocity <= max_velocity().
+  // The positions at a velocity. REQUIRES: min_velocity() <= velocity <= max_velocity().
   SplinePositions PositionsAt(double velocity) const;
 
  private:

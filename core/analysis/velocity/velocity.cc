@@ -246,12 +246,9 @@ class JointVelocities {
   const VelocityOptions& options_;
   const Workers workers_;
   const std::vector<double> velocities_;
-  const int64_t at_once_;                                               // number of targets, and of rows of
-                                                                        // an arm
-  std::vector<std::vector<char>> counts_;                               // [arm][row]: whether it has enough
-                                                                        // bins
-  std::vector<std::shared_ptr<const BinnedTemplates>> smooth_, sharp_;  // [arm]: templates of the scan, and
-                                                                        // of the fits
+  const int64_t at_once_;                                               // targets, and rows of an arm
+  std::vector<std::vector<char>> counts_;                               // [arm][row]: has enough bins
+  std::vector<std::shared_ptr<const BinnedTemplates>> smooth_, sharp_;  // [arm]: for the scan, for the fits
   VelocityModel model_;
   std::vector<StarVelocity> stars_;
 };

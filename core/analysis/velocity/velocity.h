@@ -34,8 +34,7 @@ struct VelocityOptions {
 
 // Bits of StarVelocity::flag, with the meanings of rvspecfit except for the last.
 inline constexpr int kVelocityNoStar = 1;         // the star explains too little (kMinExplained)
-inline constexpr int kVelocityAtEdge = 2;         // the scan's minimum or the velocity is at the edge of the
-                                                  // scan
+inline constexpr int kVelocityAtEdge = 2;         // the scan's minimum or the velocity is at the scan's edge
 inline constexpr int kVelocityUncertain = 4;      // the error is above kMaxVelocityError
 inline constexpr int kVelocityOffGrid = 8;        // a parameter is beyond the library by 3 sigma
 inline constexpr int kVelocityFastRotation = 16;  // vsini is above kSlowVsini
@@ -66,8 +65,9 @@ struct StarVelocity {
   double vsini = 0, chi2 = 0;                        // vsini: km/s
   double continuum_chi2 = 0;                         // chi-square of a continuum without a star
   int bins = 0;                                      // number of bins with weight in all arms
-  double dchi2 = 0, v2 = 0;  // the excess of chi-square at the best other minimum, and its velocity; infinite
-                             // and NaN if there is none
+  // The excess of chi-square at the best other minimum, and the velocity there; infinite and NaN if there is
+  // none.
+  double dchi2 = 0, v2 = 0;
   double scan_velocity = 0;  // velocity at the scan's minimum
   int evaluations = 0, flag = 0;
   std::vector<ArmVelocity> arms;

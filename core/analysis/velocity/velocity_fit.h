@@ -42,8 +42,9 @@ struct SegmentFit {
 
 // The result of a fit. x is [velocity (km/s), the library's parameters, vsini^2 (km/s)^2].
 struct VelocityFit {
-  std::vector<double> x, errors;  // errors are NaN if a parameter is at the end of its range, or infinite if
-                                  // it is beyond (FitErrors)
+  // The parameters and their errors. An error is NaN if a parameter is at the end of its range, or infinite
+  // if it is beyond (FitErrors).
+  std::vector<double> x, errors;
   double conditional_error = 0;   // error of the velocity with everything else fixed
   double chi2 = 0;
   int evaluations = 0;

@@ -24,8 +24,7 @@ struct ScanProfile {
 struct ScanMinimum {
   double above = 0;           // excess of chi-square over the best of the scan
   double velocity = 0;        // refined
-  std::vector<double> start;  // start of a fit (VelocityFit::x); empty if no fit could make this minimum the
-                              // best
+  std::vector<double> start;  // start of a fit (VelocityFit::x); empty if hopeless
 };
 
 // The minima of a scan: the best one, which is fitted, then the others in the order of their chi-square.

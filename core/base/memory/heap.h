@@ -24,7 +24,7 @@ class OutsizeWork {
   OutsizeWork& operator=(const OutsizeWork&) = delete;
   ~OutsizeWork();
 
-  void Add(int64_t bytes) { bytes_ += bytes; }  // memory that the work takes
+  void Add(int64_t bytes) { bytes_ += bytes; }  // adds to the memory that the work takes
   // Marks the work as unusual, whatever memory it took.
   void LeaveNothing() { usual_bytes_ = -1; }
 

@@ -1,5 +1,5 @@
-// std::mutex and std::condition_variable with Clang's thread-safety attributes.
-// Not absl::Mutex: packaged Abseil is not built for ThreadSanitizer, which then reports every lock as a race.
+// std::mutex and std::condition_variable with Clang's thread-safety attributes. absl::Mutex would not do:
+// packaged Abseil is not built for ThreadSanitizer, which then reports every lock as a race.
 #ifndef SPEXD_CORE_BASE_THREADS_MUTEX_H_
 #define SPEXD_CORE_BASE_THREADS_MUTEX_H_
 

@@ -302,8 +302,7 @@ class CpuEngine : public Engine {
     bytes = cpu::BundleSolver::Bytes(psf, prepared.padded(), plan);
     if (bytes > max_workspace_bytes_) return TooLarge(fibres.count, bytes);
     if (SharesFor(bytes) > taken->count()) {
-      taken.reset();  // returned first: two tasks that hold shares and wait for more might wait for each
-                      // other
+      taken.reset();  // two tasks that keep some might wait for each other
       taken = std::make_unique<SharesTaken>(&shares_, SharesFor(bytes), threads(), job->stop());
       if (!taken->any()) return Cancelled();
     }

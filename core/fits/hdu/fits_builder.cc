@@ -208,8 +208,8 @@ void FitsBuilder::PutLatePixels(int bitpix, const NativePixels& pixels) {
   int hdu = 0;
   fits_get_hdu_num(file_, &hdu);
   late_images_[hdu] = {pixels, shape_};
-  fits_modify_key_lng(file_, absl::StrCat("NAXIS", shape_.size()).c_str(), 0, "&", &status_);  // until Finish
-                                                                                               // sets it
+  // CFITSIO sees no rows until Finish sets their number.
+  fits_modify_key_lng(file_, absl::StrCat("NAXIS", shape_.size()).c_str(), 0, "&", &status_);
 }
 
 void FitsBuilder::LatePixels(absl::Span<const float> values) { PutLatePixels(FLOAT_IMG, {BytesOf(values)}); }

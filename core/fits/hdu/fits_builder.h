@@ -66,8 +66,8 @@ class FitsBuilder {
   void Pixels(absl::Span<const int32_t> values);
   void Pixels(absl::Span<const uint32_t> values);
   // Gives an uncompressed image all its pixels, of its own type. They are read when the file ends, so they
-  // must outlive the builder; several threads then write them to the file without CFITSIO. HeaderCards can no
-  // longer be called.
+  // must outlive the builder; several threads then write them to the file without CFITSIO. HeaderCards must
+  // not be called afterwards.
   void LatePixels(absl::Span<const float> values);
   void LatePixels(absl::Span<const double> values);
   void LatePixels(absl::Span<const int32_t> values);
@@ -102,7 +102,7 @@ class FitsBuilder {
   size_t buffer_size_ = 0;
   int bitpix_ = 0;                        // that of the image begun last
   std::vector<int64_t> shape_;            // that of the image begun last
-  std::map<int, LateImage> late_images_;  // by the number of the HDU
+  std::map<int, LateImage> late_images_;  // key: number of the HDU
   int status_ = 0;                        // CFITSIO's error
   absl::Status error_;                    // this class's error
 };

@@ -147,7 +147,7 @@ absl::StatusOr<FitsFile> FitsFile::Parse(const Source& source) {
   while (at < bytes.size()) {
     Hdu hdu;
     hdu.file = source.name();
-    hdu.name = absl::StrCat(file.hdus_.size());  // until its header is known
+    hdu.name = absl::StrCat(file.hdus_.size());  // its name until the header is known
     hdu.memory = source.memory();
     if (!file.hdus_.empty() && !absl::StartsWith(bytes.substr(at), "XTENSION=")) {
       if (bytes.substr(at).find_first_not_of(absl::string_view("\0 ", 2)) == absl::string_view::npos) break;

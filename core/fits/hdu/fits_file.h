@@ -18,9 +18,10 @@
 namespace spexd {
 
 struct Hdu {
-  std::string file;  // for messages
-  std::string name;  // EXTNAME, else HDUNAME, in upper case; only its beginning if it is long; "PRIMARY" for
-                     // a primary HDU without either
+  std::string file;  // file name for messages
+  // EXTNAME, else HDUNAME, in upper case; only its beginning if it is long; "PRIMARY" for a primary HDU
+  // without either.
+  std::string name;
   std::string type;  // "IMAGE" (also the primary), "BINTABLE", ...
   std::vector<std::string> cards;                   // without END
   std::unordered_map<std::string, size_t> card_of;  // keyword -> its first card

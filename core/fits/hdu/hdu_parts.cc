@@ -21,8 +21,8 @@ constexpr int64_t kWriteBytes = 364 * kFitsBlockBytes;
 // A stretch of an HDU's data.
 struct Piece {
   const HduParts* hdu = nullptr;
-  int64_t begin = 0, bytes = 0;  // within the data
-  int64_t offset = 0;            // in the file
+  int64_t begin = 0, bytes = 0;  // position and size within the data
+  int64_t offset = 0;            // position in the file
   uint32_t sum = 0;
 };
 

@@ -23,7 +23,7 @@ struct NativePixels {
 // data or pixels.
 struct HduParts {
   absl::Span<char> header;
-  absl::string_view data;  // as in the file
+  absl::string_view data;  // bytes as in the file
   NativePixels pixels;
 };
 

@@ -14,8 +14,7 @@ namespace spexd {
 namespace {
 
 constexpr int64_t kPixelBytes = sizeof(float);
-constexpr int64_t kPadding = kPixelBytes - 1;  // most bytes of padding before a row, which begins at a
-                                               // multiple of 4
+constexpr int64_t kPadding = kPixelBytes - 1;  // most bytes before a row at a multiple of 4
 
 // Whether a decoder of rows knows the HDU's kind of tiles. Single tiles may still be stored otherwise.
 bool HasCodedRows(const ImageLayout& layout, const Tiling& tiling) {

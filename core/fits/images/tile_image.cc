@@ -35,8 +35,7 @@ class TileDecoder {
     const int64_t origin = (box.first[2] * ny + box.first[1]) * nx + box.first[0];
     const bool whole_rows = box.size[0] == nx;
     if ((box.size[1] == 1 && box.size[2] == 1) || (whole_rows && (box.size[2] == 1 || box.size[1] == ny))) {
-      return DecodePixels(row, box.pixels(), image.data() + origin);  // the tile is one contiguous stretch of
-                                                                      // memory
+      return DecodePixels(row, box.pixels(), image.data() + origin);  // one stretch of memory
     }
     scattered_.resize(static_cast<size_t>(box.pixels()));
     SPEXD_RETURN_IF_ERROR(DecodePixels(row, box.pixels(), scattered_.data()));

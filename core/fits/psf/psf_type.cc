@@ -18,7 +18,7 @@ namespace {
 // The statements of a file's headers about its PSF.
 struct Stated {
   std::string type;
-  std::string version;           // as text; "" if there is none
+  std::string version;           // version as text; "" if there is none
   std::optional<double> number;  // the version, if it is a number
 };
 

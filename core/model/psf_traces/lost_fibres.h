@@ -14,7 +14,7 @@ namespace spexd {
 // their coefficients, as in CheckPsfOutline.
 void EmptyLostFibres(Psf* psf);
 
-// Whether each fibre is lost, which its empty spots tell. No fibre counts as lost if all have empty spots.
+// Whether each fibre is lost, that is, has empty spots. No fibre counts as lost if all have empty spots.
 std::vector<bool> LostFibres(const Psf& psf);
 
 // Places the series of lost fibres midway between those of their neighbours. REQUIRES: not all are lost.

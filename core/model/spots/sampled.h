@@ -22,11 +22,10 @@ struct SampledSpots {
   SampledLayout layout;
   SharedArray<float, 2> stamps;      // [stamp, pixel]; empty in an outline
   std::vector<SampledFibre> fibres;  // [fibre]
-  std::vector<double> positions;     // of a grid's images: positions on the slit, ascending
+  std::vector<double> positions;     // positions of a grid's images on the slit, ascending
   std::vector<double> wavelengths;
-  std::vector<ImagePowers> powers;  // of polynomials: the powers of each image
-  double sigma_y = 0;               // width along rows of the mean image, pixels, for estimates; 0 in an
-                                    // outline
+  std::vector<ImagePowers> powers;  // powers of each image of polynomials
+  double sigma_y = 0;               // mean image's width along rows, pixels, an estimate; 0 in an outline
 
   SampledView View() const;
 

@@ -24,7 +24,7 @@ enum class SubpixelShift : int32_t { kLinear, kSinc };
 // and wavelengths. They are interpolated linearly, and extrapolated beyond the ends. A group of polynomials
 // has an image for each power x^a y^b of the spot's position on the CCD.
 struct SampledFibre {
-  double position = 0;  // on the slit
+  double position = 0;  // position on the slit
   int32_t group = 0;
   int32_t is_empty = 0;                             // 1: the fibre has no spots
   double x0 = 0, x_scale = 0, y0 = 0, y_scale = 0;  // x = x_scale (column - x0), y likewise
@@ -38,9 +38,9 @@ struct SampledLayout {
   Stamp stamp;
   SubpixelShift shift = SubpixelShift::kLinear;
   int32_t phases = 1;       // stored positions within a pixel along each axis
-  int32_t images = 0;       // of a grid: positions x wavelengths; of polynomials: groups x powers
-  int32_t positions = 0;    // of a grid
-  int32_t wavelengths = 0;  // of a grid
+  int32_t images = 0;       // a grid: positions x wavelengths; polynomials: groups x powers
+  int32_t positions = 0;    // number of a grid's positions
+  int32_t wavelengths = 0;  // number of a grid's wavelengths
   int32_t powers = 0;       // number of powers of polynomials; 0: the images are a grid's
 
   // Number of stamps of an image along each axis. Linear interpolation also needs those of the position one
@@ -95,8 +95,8 @@ SPEXD_HOST_DEVICE inline Between FindPhase(const SampledLayout& layout, double p
 
 // The place of a spot, which determines the weights of its stamps.
 struct SampledPlace {
-  Between position, wavelength;  // of a grid's images
-  double x = 0, y = 0;           // of polynomials: the scaled position on the CCD
+  Between position, wavelength;  // place among a grid's images
+  double x = 0, y = 0;           // polynomials: the scaled position on the CCD
   int group = 0;
   bool is_empty = false;
   Between phase_x, phase_y;

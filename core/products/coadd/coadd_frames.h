@@ -29,8 +29,7 @@ struct CoaddedArm {
 struct CoaddedFrames {
   std::vector<CoaddedArm> arms;            // ordered by first wavelength
   std::vector<int64_t> target_ids;         // [row]
-  std::vector<int64_t> exposures;          // [row]: number of exposures added; all cameras of one EXPID count
-                                           // once
+  std::vector<int64_t> exposures;          // [row]: number added; the cameras of one EXPID count once
   std::optional<RawTable> exposure_table;  // EXP_FIBERMAP (CoaddIndex::ExposureTable)
 };
 
@@ -54,8 +53,9 @@ class CoaddFrameSums {
 struct ShiftSource {
   std::vector<double> velocities;  // [frame], km/s
   std::string column;              // column of the frames' fibermaps with a velocity of each fibre, km/s
-  bool barycentric = false;        // from pointing and time in each frame's header, which makes the coadd
-                                   // barycentric
+  // Whether velocities are computed from pointing and time in each frame's header. The coadd is then
+  // barycentric.
+  bool barycentric = false;
 };
 
 // Coadds exposures whose wavelengths differ by small velocities. Each arm is on the grid of its first frame;

@@ -18,12 +18,9 @@ namespace spexd {
 
 struct Fiberflat {
   Array<double, 2> values = {};   // [row, bin]
-  Array<float, 2> ivar = {};      // ivar of the values, 0 if a value is invalid; empty if the values are
-                                  // exact
-  std::vector<double> wave = {};  // [bin], Angstrom on the detector; empty for the wavelengths of the frame's
-                                  // grid
-  std::vector<int64_t> fibres = {};  // FIBER of each row, without duplicates; empty if the rows are those of
-                                     // the frame
+  Array<float, 2> ivar = {};      // ivar of the values, 0 if invalid; empty: the values are exact
+  std::vector<double> wave = {};  // [bin], Angstrom on the detector; empty: the frame's wavelengths
+  std::vector<int64_t> fibres = {};  // FIBER of each row, without duplicates; empty: the frame's rows
   std::string camera = {};           // CAMERA of the header; empty if there is none
   std::string name = {};             // name for messages; may be empty
 

@@ -25,7 +25,7 @@ namespace spexd {
 
 // The request for a joint analysis.
 struct JointTask {
-  const TemplateLibrary* templates = nullptr;  // for velocities; null if none are requested
+  const TemplateLibrary* templates = nullptr;  // library for velocities; null if none are requested
   bool velocities = false, models = false;     // whether to make the files of velocities and of their models
   bool lines = false;                          // whether to make the file of redshifts
   RowSelection rows;                           // `stars` is set by RunJointTask

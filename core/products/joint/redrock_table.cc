@@ -67,7 +67,7 @@ absl::StatusOr<RedrockTable> ReadRedrock(const Source& source, const TargetSpect
   for (const int64_t target : targets) row_of[target] = kNone;
   for (int64_t row = 0; row < view.rows(); ++row) {
     SPEXD_ASSIGN_OR_RETURN(const int64_t target, view.Integer(row, *id));
-    // Of two rows with one target the last one counts, as in rvs_desi_fit.
+    // If two rows have one target, the last one counts, as in rvs_desi_fit.
     if (const auto found = row_of.find(target); found != row_of.end()) found->second = row;
   }
   RedrockTable table;

@@ -27,8 +27,7 @@ namespace {
 constexpr int64_t kAllowedStatus = int64_t{1} << 3      // RESTRICTED
                                    | int64_t{1} << 20;  // VARIABLE
 constexpr double kNoSnr = -1e9;
-constexpr int64_t kMaxChoices = 5;  // limit for an expression; each multiplies the time by up to the length
-                                    // of a name
+constexpr int64_t kMaxChoices = 5;  // in an expression; each multiplies the time by up to a name's length
 
 // A selection, from which rows are removed.
 class Rows {

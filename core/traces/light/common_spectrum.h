@@ -23,8 +23,7 @@ struct CommonLight {
   // Arrays are [fibre, row]:
   Array<float, 2> model;   // the spectrum seen through the fibre's own spots, electrons
   Array<float, 2> slope;   // its derivative with respect to the trace's row
-  Array<float, 2> weight;  // weight of the row spectra: 1 / variance; 0 for outliers and rows that are left
-                           // out
+  Array<float, 2> weight;  // weight of the row spectra: 1 / variance; 0 for outliers and unused rows
 };
 
 // The bins' wavelengths, Angstrom.

@@ -23,10 +23,8 @@ namespace spexd::traces {
 
 inline constexpr int kFit = 2 * TraceShiftOptions::kFitHalf + 1;
 inline constexpr int kModel = 2 * TraceShiftOptions::kModelHalf + 1;
-inline constexpr int kFirstFit = TraceShiftOptions::kModelHalf - TraceShiftOptions::kFitHalf;  // first fitted
-                                                                                               // column among
-                                                                                               // those of
-                                                                                               // kModel
+// The first of the kModel columns that is fitted.
+inline constexpr int kFirstFit = TraceShiftOptions::kModelHalf - TraceShiftOptions::kFitHalf;
 
 // A tile of kLanes rows of one fibre.
 struct alignas(64) FibreTile {

@@ -78,8 +78,7 @@ ReferenceLight::ReferenceLight(const ReferenceSpectrum& spectrum, double wave_mi
     step[k] = (wave[high] - wave[low]) / static_cast<double>(high - low);
   }
   std::vector<double> sorted = step;
-  const double longest = 2 * Median(sorted);  // longer steps span samples that are missing because they have
-                                              // no light
+  const double longest = 2 * Median(sorted);  // longer steps span samples without light
   std::vector<double> total;
   int64_t first = 0;
   for (size_t k = 0; k < count; ++k) {

@@ -18,7 +18,7 @@ inline constexpr int kMaxContinuumDegree = 20;
 inline constexpr double kMaxVsini = 300;    // km/s
 inline constexpr double kVelocityUnit = 5;  // km/s
 inline constexpr double kVsini2Unit = 400;  // (km/s)^2
-inline constexpr double kMaxFitStep = 8;    // units
+inline constexpr double kMaxFitStep = 8;    // in the parameter's unit (FitRanges)
 // Part of the value of vsini^2 by which its steps may be longer, because fast rotation is many units away
 // from none.
 inline constexpr double kVsini2Growth = 0.5;
@@ -35,13 +35,12 @@ inline constexpr double kSameGain = 0.05;
 // The fall of chi-square, 3 sigma, above which a parameter at the end of its range is beyond it: chi-square
 // would fall by more further on.
 inline constexpr double kBeyondRange = 9;
-inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // parts of A_00 added to the diagonal
-                                                                      // of the continuum's normal matrix
+inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // parts of A_00, added to its diagonal
 
 // The ranges of the parameters, and the units in which their steps are comparable.
 struct FitRanges {
-  int moving = 0;  // number of parameters that may move; vsini^2 follows them and does not move if there is
-                   // no rotation
+  // The number of parameters that may move. vsini^2 follows them and does not move without rotation.
+  int moving = 0;
   double least[kMaxFitParameters], most[kMaxFitParameters], unit[kMaxFitParameters];
   double growth[kMaxFitParameters];  // part of the value by which steps may exceed kMaxFitStep
 };
@@ -148,8 +147,7 @@ SPEXD_HOST_DEVICE inline void ProjectElement(const double* cross, int terms, int
 SPEXD_HOST_DEVICE inline void FitErrors(const FitCurvature& curvature, const FitRanges& ranges,
                                         const double* x, double* errors) {
   constexpr int kStride = kMaxFitParameters;
-  constexpr double kMin = 1e-15;  // part of the largest eigenvalue, below which an eigenvalue is not
-                                  // determined
+  constexpr double kMin = 1e-15;  // part of the largest eigenvalue; smaller ones are not determined
   int inside[kMaxFitParameters], count = 0;
   for (int q = 0; q < ranges.moving; ++q) {
     if (x[q] > ranges.least[q] && x[q] < ranges.most[q]) inside[count++] = q;

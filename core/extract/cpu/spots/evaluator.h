@@ -17,7 +17,7 @@ inline constexpr int kStretch = 16;
 
 // The spots of one fibre in a stretch of bins.
 struct SpotStretch {
-  int fibre;        // of the PSF
+  int fibre;        // number of the fibre in the PSF
   int first, bins;  // bins of the stretch, at most kStretch
   // [bin of the stretch], see SpotPosition
   const int32_t *first_column, *first_row;

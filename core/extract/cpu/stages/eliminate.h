@@ -54,8 +54,8 @@ class Elimination {
   std::vector<SymmetricBand> precision_;  // [fibre]
   SymmetricBand right_, block_precision_, spread_;
   SymmetricBand others_;                           // matrix of the block's other fibres (SeparateFibre)
-  std::vector<double> member_, member_to_others_;  // matrix of the fibre and its coupling to the others,
-                                                   // [diagonal, unknown]
+  // The matrix of the fibre and its coupling to the others, [diagonal, unknown].
+  std::vector<double> member_, member_to_others_;
   BandFactor factor_;
   SchurUpdate update_;
   AlignedBuffer<double> factor_scratch_;

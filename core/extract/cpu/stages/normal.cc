@@ -17,8 +17,8 @@ inline constexpr int kMaxLanes = 8;
 struct NormalTask {
   const Spots* spots;
   int fibre, bin, bins;
-  double* weighted;  // the spot times ivar; rows are `stride` apart, with kMaxLanes zeros before and behind
-                     // each
+  // The spot times ivar. Rows are `stride` apart, with kMaxLanes zeros before and behind each.
+  double* weighted;
   int stride;
 };
 
@@ -66,7 +66,7 @@ void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, d
 }
 
 // Lanes of half a vector, or of a whole one if it is small. Rows are read in vectors and at most one half, so
-// little is read in vain.
+// that little is read needlessly.
 inline constexpr int kHalfLanes = kPartialLanes > 2 ? kPartialLanes / 2 : kPartialLanes;
 
 // The sum of a(row, u) b(row, u) over `rows` rows and over kHalves half vectors in each row.

@@ -132,8 +132,7 @@ HWY_INLINE void AddProducts(double* const* rows, int c, int k, int begin, int en
 
 // Computes products of columns c .. with the columns k further on, for k <= last.
 void MultiplyTile(const SchurTask& task, int c, int last) {
-  constexpr int kCount = kLanes == 8 ? 4 : 2;  // number of diagonals at a time, so that their sums fit in
-                                               // registers
+  constexpr int kCount = kLanes == 8 ? 4 : 2;  // diagonals at a time; their sums fit in registers
   const Tag d;
   double* const* rows = task.columns->rows();
   for (int k = 0; k <= last; k += kCount) {

@@ -28,8 +28,8 @@ struct Coupling {
 // The limits by which entries of a band are kept (band_rule.h).
 struct BandLimits {
   int usual, most;          // half-widths: those always kept, and the most to keep
-  double tail;              // columns of X end where they are below this, relative to the square root of the
-                            // diagonal
+  // Columns of X end where they are below this, relative to the square root of the diagonal.
+  double tail;
   const double* diagonal;   // diagonal of D
   const double* threshold;  // thresholds of entries beyond `usual` (IsKept)
 };

@@ -57,7 +57,7 @@ HWY_INLINE MathVector ByLanes(MathVector x, MathVector y, const Function& functi
 HWY_INLINE MathVector Exp(MathVector x) {
   return ByLanes(x, x, [](double v, double) { return std::exp(v); });
 }
-// REQUIRES: x > 0.
+// The power of each lane. REQUIRES: x > 0.
 HWY_INLINE MathVector Pow(MathVector x, MathVector y) {
   return ByLanes(x, y, [](double v, double exponent) { return std::pow(v, exponent); });
 }
