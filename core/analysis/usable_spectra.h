@@ -49,8 +49,8 @@ absl::StatusOr<UsableSpectra> MakeUsable(absl::string_view name, const Spectra& 
                                          std::vector<double> wave, const Workers& workers = {});
 
 // Removes the data of bins whose row of the resolution sums to kMinRowSum or less, except for kEdgeBins at
-// either end. Pixels were masked there, so the row accounts for only a part of the bin's light (desispec
-// issues 1389, 2372).
+// either end, and sets kMaskNoData there. Pixels were masked, so the row accounts for only a part of the
+// bin's light (desispec issues 1389, 2372).
 inline constexpr double kMinRowSum = 0.9;
 absl::Status DropPartialBins(const Workers& workers, UsableSpectra* spectra);
 

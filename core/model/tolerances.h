@@ -10,10 +10,10 @@ namespace spexd {
 // noise of these pixels and other bins do not matter.
 inline constexpr double kMinCoverage = 1e-4;
 // Priors on bins with and without data, as fractions of the mean ivar of the pixels under their spots. The
-// prior on a bin without data is a hundred times what these pixels can tell of it.
+// prior on a bin without data is at least a hundred times what these pixels can tell of it.
 inline constexpr double kDiagonalPrior = 1e-13;
 inline constexpr double kEmptyPrior = 1e-6;
-// Grids with a smaller step (Angstrom) are fine: their normal matrix is singular in float64.
+// The step, in Angstrom, below which a grid is fine: its normal matrix is singular in float64.
 inline constexpr double kFineGridStep = 0.4;
 // The fraction of the normal matrix's diagonal that is added on fine grids. It biases a mode by less than
 // 1e-4 of its signal-to-noise.

@@ -60,7 +60,8 @@ void LayOutImages(int columns, int rows, int oversampling, double centre_x, doub
 void BinImage(absl::Span<const double> image, int columns, int rows, const SampledLayout& layout,
               absl::Span<float> stamps);
 
-// The width in pixels, along rows and about its centre, of the mean of all images at phase 0.
+// The width in pixels, along rows and about its centre, of the mean of all images at phase 0. Of polynomials,
+// only the constant images count.
 double MeanSigmaY(const SampledSpots& spots);
 
 // Shifts an image [row, column] by a sinc, first along rows and then along columns. The image is treated as

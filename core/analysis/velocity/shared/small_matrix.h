@@ -32,7 +32,7 @@ SPEXD_HOST_DEVICE inline bool SolvePositive(double* a, int stride, int size, dou
   return true;
 }
 
-// Diagonalizes A by Jacobi's rotations. The diagonal becomes the eigenvalues, and the columns of `vectors`
+// Diagonalises A by Jacobi's rotations. The diagonal becomes the eigenvalues, and the columns of `vectors`
 // the eigenvectors.
 SPEXD_HOST_DEVICE inline void Diagonalize(double* a, double* vectors, int stride, int size) {
   constexpr int kMaxSweeps = 30;
