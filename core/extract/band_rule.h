@@ -79,9 +79,8 @@ SPEXD_HOST_DEVICE inline double ShiftWithout(double entry, double alternating) {
   return (scaled * scaled / kMinEigenvalue - kMinEigenvalue) / alternating;
 }
 
-// The width of bin j after widths are made to fall by at most one. `wanted`: largest distance needed by bin
-// j's entries. `before`: width of the previous bin (0 for the first). `following`: number of bins that
-// follow.
+// width(j), made to fall by at most one from bin to bin. `wanted`: largest distance needed by bin j's
+// entries. `before`: width of the previous bin (0 for the first). `following`: number of bins that follow.
 SPEXD_HOST_DEVICE inline int ClosedBandWidth(int wanted, int before, int following) {
   const int width = wanted > before - 1 ? wanted : before - 1;
   return width < following ? width : following;

@@ -96,7 +96,7 @@ class JobHost {
 
   // Shifts of all fibres of the PSF were measured. A refused shift may end the job afterwards.
   virtual void OnTraces(const TraceShifts& shifts) {}
-  // The job is planned and its first bundle follows. rows, columns: size of the image.
+  // The job is planned, and bundles follow. rows, columns: size of the image.
   virtual void OnPlan(std::shared_ptr<const JobPlan> plan, int rows, int columns) {}
   // Whether spectra shall also stay on the engine's device, if a device has room for them. Called before the
   // first bundle; see JobRun::TakeDeviceSpectra.

@@ -69,8 +69,8 @@ inline constexpr int kHaloReaches = 12;
 // The coupling that is neglected: fibres further apart than a block is wide are left out of the precision if
 // their couplings contribute less than this, relative to sqrt(D_jj D_kk). See FibresPerBlock.
 inline constexpr double kNeglectedCoupling = 1e-16;
-// The flux is refined until its residual is at most this: |b - A f| / |b| in the norm of diag(A)^-1/2. Its
-// error must also meet kFluxError.
+// The limit on the residual |b - A f| / |b| of the flux, in the norm of diag(A)^-1/2. The flux is refined
+// until it meets this limit and kFluxError.
 inline constexpr double kFluxResidual = 1e-11;
 // The limit on the flux's error in the norm of A, as the preconditioner estimates it. Refinement also ends if
 // the error falls no more. The unit is standard deviations of the result, over all bins of the bundle

@@ -69,10 +69,10 @@ struct StackMaxima {
   uint32_t seen = 0, significant = 0;  // groups at the best, a bit each: in range, above 3 sigma
   double unexplained = 0;              // largest gain of a line that the best does not explain
 };
-// The redshift with its error and warnings, from the maxima. The variance of ln(1 + z) has two parts. That of
-// the data is 2 / curvature of dchi2, because chi-square falls by dchi2. The other comes from the linear
-// interpolation of traces between bins. It errs by up to bin^2 / 8 times the second derivative, which moves a
-// maximum of Gaussian width s by about bin^2 / (8 s).
+// The redshift with its error and warnings. The variance of ln(1 + z) has two parts. That of the data is 2 /
+// curvature of dchi2, because chi-square falls by dchi2. Linear interpolation of traces between bins errs by
+// up to bin^2 / 8 times the second derivative, which moves a maximum of Gaussian width s by about bin^2 / (8
+// s).
 LineRedshift RedshiftOf(const RedshiftGrid& grid, const StackMaxima& maxima);
 
 }  // namespace spexd

@@ -13,8 +13,8 @@ inline constexpr int kMaxSkyRounds = 20;
 // dropped if there are at least kMinSkyMedians medians.
 inline constexpr double kMaxSkyMedian = 7 * 1.48;
 inline constexpr int kMinSkyMedians = 3;
-// The number of sky values that is enough for a bin to have a sky. With few sky fibres, half as many values
-// as fibres are enough.
+// The number of sky values with which a bin has a sky. With few sky fibres, half as many values as fibres are
+// enough.
 inline constexpr int kEnoughSkyValues = 10;
 SPEXD_HOST_DEVICE constexpr int LeastSkyValues(int sky_fibres) {
   const int half = sky_fibres / 2;

@@ -19,8 +19,8 @@ struct NativePixels {
   uint32_t flipped = 0;  // bits that are inverted in the file; only if width is 4
 };
 
-// The parts of an HDU. Headers and data are padded to multiples of 2880 bytes, pixels are not. An HDU has
-// data or pixels.
+// The parts of an HDU, which has data, pixels or neither. Headers and data are padded to multiples of 2880
+// bytes, pixels are not.
 struct HduParts {
   absl::Span<char> header;
   absl::string_view data;  // bytes as in the file

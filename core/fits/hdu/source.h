@@ -26,10 +26,10 @@ struct SourceLimits {
 // An immutable file in memory, whose bytes are shared by copies. Thread-safe.
 class Source {
  public:
-  // Reads a whole regular file. Errors name the path: NotFound, PermissionDenied, InvalidArgument (a folder,
-  // a file that is too large, or a URL or CFITSIO extended name such as "file://x", "x.fits[1]" or
-  // "x.fits(y)" instead of a path). All three functions inflate a whole-file gzip, which its magic bytes
-  // tell, with libdeflate; it may have several members.
+  // Reads a whole regular file. Errors name the path: NotFound, PermissionDenied, InvalidArgument (a folder;
+  // a file that is too large; a URL or CFITSIO extended name such as "file://x", "x.fits[1]" or "x.fits(y)"
+  // instead of a path). This function and the two below inflate a whole-file gzip (found by its magic bytes;
+  // several members allowed) with libdeflate.
   static absl::StatusOr<Source> FromFile(const std::string& path, const SourceLimits& limits = {});
 
   // Reads an open regular file in the same way. InvalidArgument if it becomes shorter than `bytes` meanwhile.

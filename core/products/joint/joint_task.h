@@ -46,10 +46,10 @@ struct JointTask {
 // models.
 using JointSink = std::function<void(JointProduct product, absl::StatusOr<JointFile> file)>;
 
-// Runs a joint analysis and returns the number of fits, which are of rows or targets. `kind`: the kind of
-// file from which the spectra were read. An error that concerns all files is returned before the first file:
-// one of SelectRows, GroupRows, ReadRedrock or AnalyseJointly, or InvalidArgument if rows are to be selected
-// by redrock without its file. Cancelled once a stop is requested.
+// Runs a joint analysis. Returns the number of fits, of rows or targets. `kind`: the kind of file from which
+// the spectra were read. Errors that concern all files are returned before the first file: those of
+// SelectRows, GroupRows, ReadRedrock and AnalyseJointly, and InvalidArgument for a selection by redrock
+// without its file. Cancelled once a stop is requested.
 absl::StatusOr<int64_t> RunJointTask(const TargetSpectra& spectra, SpectraKind kind, const JointTask& task,
                                      const JointSink& sink);
 

@@ -42,10 +42,10 @@ absl::StatusOr<std::vector<int>> SelectRows(const TargetSpectra& spectra, const 
 absl::StatusOr<std::vector<std::vector<int>>> GroupRows(const TargetSpectra& spectra,
                                                         const std::vector<int>& rows, bool per_target);
 
-// The S/N of each row in an arm or a part of it (`name`). It comes from the first of these columns that
-// SCORES has: MEDIAN_CALIB_SNR_X, MEDIAN_COADD_SNR_X, MEDIAN_COADD_FLUX_SNR_X. Without them it is the median
-// of flux sqrt(ivar) over the bins [first_bin, end_bin) with data, or -1e9 if there are none. Without
-// end_bin, the bins end with the arm.
+// The S/N of each row in an arm or a part of it (`name`), from SCORES (MEDIAN_CALIB_SNR_X,
+// MEDIAN_COADD_SNR_X, MEDIAN_COADD_FLUX_SNR_X, whichever exists first). Without them it is the median of flux
+// sqrt(ivar) over the bins [first_bin, end_bin) with data, or -1e9 if there are none. No end_bin: the arm's
+// last bin.
 std::vector<double> MedianSnr(const TargetSpectra& spectra, const SpectraArm& arm, const std::string& name,
                               int64_t first_bin = 0, std::optional<int64_t> end_bin = std::nullopt);
 
