@@ -1,4 +1,5 @@
-// Exposures of one target on one grid, added with weights ivar, resolution included.
+// Coadds of exposures of one target on one grid. Exposures are added with weights ivar, including their
+// resolution.
 #ifndef SPEXD_CORE_ANALYSIS_COADD_H_
 #define SPEXD_CORE_ANALYSIS_COADD_H_
 
@@ -10,10 +11,10 @@
 
 namespace spexd {
 
-// Row `fibre` of `to` becomes the sum of the exposures: flux = sum of W flux / sum of W, ivar = sum of W, and
-// row j of the resolution is the mean of the exposures' rows with the weights of bin j. W is the ivar of bins
-// without a mask. A bin that every exposure masks is the sum of all, with all their masks. Bins without any
-// finite flux and ivar are 0, with kMaskNoData. chi2pix is the mean with the same weights.
+// Sets row `fibre` of `to` to the sum of the exposures: flux = sum of W flux / sum of W, ivar = sum of W, and
+// row j of the resolution is the mean of the exposures' rows with the weights of bin j. chi2pix is the mean
+// with the same weights. W is the ivar of bins without a mask. If every exposure masks a bin, it is the sum
+// of all exposures, with all their masks. Bins without any finite flux and ivar are 0, with kMaskNoData.
 // REQUIRES: exposures and `to` have the same bins and kResolutionDiagonals diagonals.
 void CoaddExposures(const std::vector<Exposure>& exposures, int64_t fibre, Spectra* to);
 

@@ -8,7 +8,7 @@
 namespace spexd {
 namespace {
 
-// What a bin of an exposure weighs; 0 where its values are not finite.
+// The weight of a bin of an exposure; 0 if its values are not finite.
 double WeightOf(const Exposure& exposure, int64_t bin) {
   const double ivar = exposure.spectra->ivar(exposure.fibre, bin),
                flux = exposure.spectra->flux(exposure.fibre, bin);
@@ -50,7 +50,7 @@ void CoaddSums::Add(const Exposure& exposure) {
     uint32_t& masks_so_far = masks_[static_cast<size_t>(j)];
     const bool had_good = masks_so_far == 0 && values_(kWeight, j) > 0;
     if (mask == 0 && weight > 0) {
-      if (masks_so_far != 0) Clear(j);  // what was masked counts no more
+      if (masks_so_far != 0) Clear(j);  // drops the masked values
       masks_so_far = 0;
       AddBin(exposure, j, weight);
     } else if (!had_good) {

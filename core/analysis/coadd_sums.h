@@ -1,4 +1,4 @@
-// The sums that a coadd is made of: they grow by one exposure after the other.
+// The sums of a coadd, to which exposures are added one after the other.
 #ifndef SPEXD_CORE_ANALYSIS_COADD_SUMS_H_
 #define SPEXD_CORE_ANALYSIS_COADD_SUMS_H_
 
@@ -10,26 +10,27 @@
 
 namespace spexd {
 
-// A row of a frame's spectra, which must outlive it.
+// A row of a frame's spectra. The spectra must outlive it.
 struct Exposure {
   const Spectra* spectra;
   int64_t fibre;
 };
 
-// Sums of one target. Only exposures of a bin without a mask count, with their ivar as weight; while every
+// The sums of one target. In each bin, exposures without a mask count, with their ivar as weight. While every
 // exposure masks the bin, all of them count. Bins without any weight have no data (kMaskNoData).
 class CoaddSums {
  public:
   explicit CoaddSums(int64_t bins) : values_({kRows, bins}), masks_(static_cast<size_t>(bins), 0) {}
 
-  // REQUIRES: as many bins, and kResolutionDiagonals diagonals.
+  // Adds an exposure. REQUIRES: it has as many bins, and kResolutionDiagonals diagonals.
   void Add(const Exposure& exposure);
-  // Row `fibre` of `to` becomes the coadd. REQUIRES: the same of `to`.
+  // Sets row `fibre` of `to` to the coadd. REQUIRES: `to` has as many bins, and kResolutionDiagonals
+  // diagonals.
   void Write(int64_t fibre, Spectra* to) const;
 
  private:
-  // Rows of values_: sums of the weights, and of weight times flux, chi2pix and each diagonal of the
-  // resolution (whose elements have the weights of their rows).
+  // Rows of values_: the sum of the weights, and the sums of weight times flux, chi2pix and each diagonal of
+  // the resolution, whose elements have the weights of their rows.
   enum Row { kWeight, kFlux, kChi2, kResolution };
   static constexpr int64_t kRows = kResolution + kResolutionDiagonals;
 
@@ -37,7 +38,7 @@ class CoaddSums {
   void Clear(int64_t bin);
 
   Array<double, 2> values_;      // [row, bin]
-  std::vector<uint32_t> masks_;  // [bin], of all exposures while every one masks the bin, else 0
+  std::vector<uint32_t> masks_;  // [bin]; all exposures' masks while every one masks the bin, else 0
 };
 
 }  // namespace spexd

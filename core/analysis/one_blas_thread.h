@@ -1,12 +1,12 @@
-// OpenBLAS without threads of its own.
+// OpenBLAS restricted to the calling thread.
 #ifndef SPEXD_CORE_ANALYSIS_ONE_BLAS_THREAD_H_
 #define SPEXD_CORE_ANALYSIS_ONE_BLAS_THREAD_H_
 
 namespace spexd {
 
-// While any of these lives, OpenBLAS works in the thread that calls it: how many threads it has changes its
-// rounding, and functions here are told how many they may use. The last one restores what was before;
-// OpenBLAS has one number for the whole process.
+// As long as any of these objects lives, OpenBLAS works in the thread that calls it. Its rounding depends on
+// its number of threads, and the functions here are told how many they may use. The last object restores the
+// previous number, which OpenBLAS has once for the whole process.
 class OneBlasThread {
  public:
   OneBlasThread();

@@ -83,10 +83,10 @@ absl::StatusOr<PrincipalComponents> ResidualPca::Solve(int count) const {
   }
   const lapack_int size = static_cast<lapack_int>(bins), first = size - count + 1;
   std::vector<double> values(bins);
-  Array<double, 2> vectors({count, bins});  // in columns, as LAPACK has them: the smallest first
+  Array<double, 2> vectors({count, bins});  // in columns as LAPACK has them, the smallest first
   std::vector<lapack_int> support(2 * static_cast<size_t>(count));
   lapack_int found = 0;
-  // The lower triangle by rows is the upper one by columns.
+  // The lower triangle in rows is the upper one in columns.
   const lapack_int error =
       LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'V', 'I', 'U', size, covariance.data(), size, 0, 0, first, size, 0,
                      &found, values.data(), vectors.data(), size, support.data());
@@ -107,7 +107,7 @@ absl::StatusOr<PrincipalComponents> ResidualPca::Solve(int count) const {
 double LargestNoiseVariance(int64_t bins, const std::vector<int64_t>& spectra, double forget) {
   constexpr double kTracyWidom = 4.4;  // P(TW1 > 4.4) = 1e-4
   struct Weight {
-    double value, count;  // of so many degrees of freedom
+    double value, count;  // weight in the covariance, and degrees of freedom with it
   };
   std::vector<Weight> weights;
   double frame_weight = 1, total = 0, most = 0;
@@ -122,7 +122,7 @@ double LargestNoiseVariance(int64_t bins, const std::vector<int64_t>& spectra, d
   }
   if (most == 0) return std::numeric_limits<double>::infinity();
   const auto size = static_cast<double>(bins);
-  // The derivative of lambda grows from -infinity to infinity between 0 and the pole of the largest weight.
+  // Between 0 and the pole of the largest weight, the derivative of lambda grows from -infinity to infinity.
   double low = 0, high = 1 / (size * most), s = 0;
   for (int step = 0; step < 100; ++step) {
     s = 0.5 * (low + high);

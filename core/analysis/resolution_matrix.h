@@ -1,6 +1,6 @@
-// Products with the resolution matrix R of one fibre, [bin, bin], of which a frame holds the diagonals:
-// element (diagonal d + kResolutionHalfWidth, j) is R[j + d, j]. Elements outside the matrix, of which files
-// hold any value, are never read.
+// Products with the resolution matrix R [bin, bin] of one fibre, of which a frame stores the diagonals:
+// element (diagonal d + kResolutionHalfWidth, j) is R[j + d, j]. Elements outside the matrix are never read;
+// files hold any values there.
 #ifndef SPEXD_CORE_ANALYSIS_RESOLUTION_MATRIX_H_
 #define SPEXD_CORE_ANALYSIS_RESOLUTION_MATRIX_H_
 
@@ -13,8 +13,8 @@
 
 namespace spexd {
 
-// The columns [first, end) whose elements of a diagonal lie in the matrix, and how far below its column each
-// element's row is.
+// A diagonal: the columns [first, end) whose elements lie in the matrix, and the distance of each element's
+// row below its column.
 struct Diagonal {
   int64_t offset, first, end;
 
@@ -24,7 +24,7 @@ struct Diagonal {
         end(std::min(bins, bins - offset)) {}
 };
 
-// A view of one fibre's matrix; the frame's array must outlive it.
+// A view of one fibre's matrix. The frame's array must outlive it.
 class ResolutionMatrix {
  public:
   ResolutionMatrix(const Array<float, 3>& resolution, int64_t fibre)
@@ -35,7 +35,7 @@ class ResolutionMatrix {
   // The elements of a diagonal, by column.
   const float* values(int index) const { return values_ + index * bins_; }
 
-  // y = R x. `x` and `y` have `bins` elements.
+  // Computes y = R x. `x` and `y` have `bins` elements.
   void Multiply(const double* x, double* y) const {
     std::fill_n(y, bins_, 0.0);
     for (int k = 0; k < kResolutionDiagonals; ++k) {
@@ -45,7 +45,7 @@ class ResolutionMatrix {
                   y + diagonal.first + diagonal.offset);
     }
   }
-  // x = R^T y.
+  // Computes x = R^T y.
   void MultiplyTransposed(const double* y, double* x) const {
     std::fill_n(x, bins_, 0.0);
     for (int k = 0; k < kResolutionDiagonals; ++k) {

@@ -1,4 +1,4 @@
-// Which bins of a frame have data: one rule for processors and devices.
+// The rule for bins of a frame that have data, the same for CPUs and devices.
 #ifndef SPEXD_CORE_ANALYSIS_USABLE_BIN_H_
 #define SPEXD_CORE_ANALYSIS_USABLE_BIN_H_
 
@@ -12,9 +12,10 @@ struct UsableBin {
   float flux, ivar;
 };
 
-// Flux is 0 where it is not finite; ivar is 0 there, where it is not a positive number, and under a mask.
+// The usable flux and ivar of a bin. Flux is 0 if it is not finite. ivar is 0 in that case, if it is not a
+// positive finite number, and under a mask.
 SPEXD_HOST_DEVICE inline UsableBin UsableBinOf(float flux, float ivar, uint32_t mask) {
-  // x - x is 0 for finite x alone.
+  // x - x is 0 only for finite x.
   if (!(flux - flux == 0)) return {0, 0};
   const bool usable = mask == 0 && ivar > 0 && ivar - ivar == 0;
   return {flux, usable ? ivar : 0};

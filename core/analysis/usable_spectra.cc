@@ -18,8 +18,8 @@ bool AllFinite(absl::Span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
-// Bins whose model is not known, because an element of their row is not finite, have no data: such elements
-// would spread into every result of the fibre.
+// Removes the data of bins with an element that is not finite in their row of the resolution. Their model is
+// unknown, and such elements would spread into every result of the fibre.
 void Mend(int64_t i, Array<float, 3>* resolution, UsableSpectra* spectra) {
   const int64_t bins = resolution->shape(2);
   for (int k = 0; k < kResolutionDiagonals; ++k) {
@@ -36,9 +36,9 @@ void Mend(int64_t i, Array<float, 3>* resolution, UsableSpectra* spectra) {
   }
 }
 
-constexpr double kMaxOuterLight = 1e-3;  // of a bin, in the diagonals that are left out
+constexpr double kMaxOuterLight = 1e-3;  // part of a bin's light that the left-out diagonals may have
 
-// InvalidArgument where diagonals beyond those of products have light.
+// InvalidArgument if diagonals beyond those of products have light.
 absl::Status CheckOuterDiagonals(absl::string_view name, const Array<float, 3>& resolution) {
   const int half = static_cast<int>(resolution.shape(1) / 2), outer = half - kResolutionHalfWidth;
   const int64_t bins = resolution.shape(2);
@@ -63,7 +63,8 @@ absl::Status CheckOuterDiagonals(absl::string_view name, const Array<float, 3>& 
   return absl::OkStatus();
 }
 
-// The inner diagonals, or all of them between diagonals of 0.
+// The resolution with kResolutionDiagonals diagonals: its inner ones, or all of them with diagonals of 0
+// around.
 Array<float, 3> WithDiagonals(const Array<float, 3>& from) {
   const int64_t fibres = from.shape(0), bins = from.shape(2),
                 shift = from.shape(1) / 2 - kResolutionHalfWidth;

@@ -1,5 +1,5 @@
-// Extracted spectra as the products of core/analysis take them: E[flux_i] = R_i f_i with independent bins of
-// variance 1 / ivar, f band-limited to the bins.
+// Extracted spectra in the form that the products of core/analysis need: E[flux_i] = R_i f_i with independent
+// bins of variance 1 / ivar, where f is band-limited to the bins.
 #ifndef SPEXD_CORE_ANALYSIS_USABLE_SPECTRA_H_
 #define SPEXD_CORE_ANALYSIS_USABLE_SPECTRA_H_
 
@@ -16,50 +16,51 @@
 
 namespace spexd {
 
-// specmask bits that products set.
+// Bits of specmask that products set.
 inline constexpr uint32_t kMaskBadFiberflat = 1u << 4;
 inline constexpr uint32_t kMaskBadSky = 1u << 6;
 inline constexpr uint32_t kMaskBadFibre = 1u << 9;
 
 struct UsableSpectra {
   std::vector<double> wave;     // [bin], Angstrom, uniform
-  Array<double, 2> flux, ivar;  // [fibre, bin], finite; ivar is 0 where there are no data
-  Array<uint32_t, 2> mask;      // [fibre, bin], as the frame has it
-  // [fibre, kResolutionDiagonals, bin], finite; the frame's, not owned, or mended_resolution where that is
-  // there.
+  Array<double, 2> flux, ivar;  // [fibre, bin], finite; ivar is 0 if there are no data
+  Array<uint32_t, 2> mask;      // [fibre, bin], that of the frame
+  // [fibre, kResolutionDiagonals, bin], finite. It is the frame's and not owned, or mended_resolution if that
+  // is set.
   const Array<float, 3>* resolution = nullptr;
-  // The frame's with 0 where it is not finite, and of as many diagonals; null if it is so itself.
+  // The frame's resolution with 0 in place of values that are not finite, and with kResolutionDiagonals
+  // diagonals; null if the frame's needs no mending.
   std::shared_ptr<const Array<float, 3>> mended_resolution;
-  bool changed = false;  // flux and ivar are no longer the frame's
+  bool changed = false;  // whether flux and ivar differ from the frame's
 
   int64_t fibres() const { return flux.shape(0); }
   int64_t bins() const { return flux.shape(1); }
 };
 
-// Bins with a mask, with an ivar that is not positive, with a flux that is not finite or with a row of the
-// resolution that is not finite have no data; the last get kMaskNoData, and 0 in the resolution. Fewer
-// diagonals than kResolutionDiagonals are padded with 0; outer ones are left out if they have hardly any
-// light. The frame must outlive the result. InvalidArgument for an even number of diagonals, for outer ones
-// with light, or where there are fewer bins than diagonals.
+// Makes usable spectra of a frame, which must outlive the result. Bins have no data if they have a mask, an
+// ivar that is not positive, a flux that is not finite, or a row of the resolution that is not finite. The
+// last get kMaskNoData, and 0 in the resolution. Fewer diagonals than kResolutionDiagonals are padded with 0;
+// outer ones are left out if they have hardly any light. InvalidArgument for an even number of diagonals, for
+// outer ones with light, or for fewer bins than diagonals.
 absl::StatusOr<UsableSpectra> MakeUsable(const Frame& frame, const Workers& workers = {});
 absl::StatusOr<UsableSpectra> MakeUsable(Frame&& frame, const Workers& workers = {}) = delete;
-// The same of an arm. `name` begins errors.
+// Makes usable spectra of an arm. `name` begins error messages.
 absl::StatusOr<UsableSpectra> MakeUsable(absl::string_view name, const Spectra& from,
                                          std::vector<double> wave, const Workers& workers = {});
 
-// Leaves bins without data whose row of the resolution sums to kMinRowSum or less, but for kEdgeBins at
-// either end: pixels were masked there, and the row tells a part of the bin's light alone (desispec issues
-// 1389, 2372).
+// Removes the data of bins whose row of the resolution sums to kMinRowSum or less, except for kEdgeBins at
+// either end, and sets kMaskNoData there. Pixels were masked, so the row accounts for only a part of the
+// bin's light (desispec issues 1389, 2372).
 inline constexpr double kMinRowSum = 0.9;
 absl::Status DropPartialBins(const Workers& workers, UsableSpectra* spectra);
 
 // The bins [first, end) of all rows, with their own copy of the resolution.
 UsableSpectra BinsOf(const UsableSpectra& spectra, int64_t first, int64_t end);
 
-// Leaves rows without data, and sets kMaskBadFibre there. `dropped`: [row].
+// Removes the data of rows, and sets kMaskBadFibre in them. `dropped`: [row].
 void DropFibres(const std::vector<bool>& dropped, UsableSpectra* spectra);
 
-// A row's ivar with 0 in kEdgeBins bins at either end.
+// The ivar of a row, with 0 in kEdgeBins bins at either end.
 std::vector<double> InnerIvar(const UsableSpectra& spectra, int64_t row);
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// The loops that take the time, in vector lanes of the processor at hand.
+// The loops that take most of the time, in vector instructions of the CPU that runs them.
 #ifndef SPEXD_CORE_ANALYSIS_VECTOR_LOOPS_H_
 #define SPEXD_CORE_ANALYSIS_VECTOR_LOOPS_H_
 
@@ -6,14 +6,14 @@
 
 namespace spexd {
 
-// to[j] += factor * from[j].
+// Computes to[j] += factor * from[j].
 void AddScaled(double factor, const double* from, int64_t size, double* to);
-// to[j] += a[j] * b[j].
+// Computes to[j] += a[j] * b[j].
 void AddProducts(const float* a, const double* b, int64_t size, double* to);
-// Sum of a[j] * b[j].
+// The sum of a[j] * b[j].
 double DotProduct(const double* a, const double* b, int64_t size);
-// to[j] = sum over |l| <= half of filter[half + l] * from[j + l], with `from` 0 beyond its ends. `to` may not
-// be `from`.
+// Computes to[j] = sum over |l| <= half of filter[half + l] * from[j + l], where `from` is 0 beyond its ends.
+// REQUIRES: `to` is not `from`.
 void Convolve(const double* from, int64_t size, const double* filter, int64_t half, double* to);
 
 }  // namespace spexd

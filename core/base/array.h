@@ -33,7 +33,7 @@ class Array {
     return *this;
   }
 
-  // Reshapes and fills; keeps the memory when it suffices.
+  // Reshapes and fills. Keeps the memory if it suffices.
   void Assign(const Shape& shape, T fill = T()) {
     static_assert(std::is_arithmetic_v<T>);
     constexpr T kZero = T();
@@ -49,7 +49,7 @@ class Array {
     Reshape(shape);
     std::copy_n(values, values_.size(), values_.data());
   }
-  // Reshapes for values that will all be written; they are not initialised. Returns true if all are 0.
+  // Reshapes without initialising: the caller must write all elements. Returns true if all are 0.
   bool Reshape(const Shape& shape) {
     const size_t count = Count(shape);
     const bool fresh = count > values_.capacity();
@@ -78,7 +78,7 @@ class Array {
   absl::Span<T> flat() { return absl::MakeSpan(values_); }
   absl::Span<const T> flat() const { return values_; }
 
-  // The contiguous last-axis stretch with the given leading indices.
+  // The contiguous stretch along the last axis at the given leading indices.
   template <typename... Index>
   absl::Span<T> Row(Index... index) {
     static_assert(sizeof...(Index) + 1 == N);

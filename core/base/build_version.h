@@ -1,4 +1,4 @@
-// Which sources a program was built from.
+// The sources that a program was built from.
 #ifndef SPEXD_CORE_BASE_BUILD_VERSION_H_
 #define SPEXD_CORE_BASE_BUILD_VERSION_H_
 
@@ -6,11 +6,11 @@
 
 namespace spexd {
 
-// The commit's first twelve digits, with "-dirty" if files had been changed; "" if it was not known at build
-// time.
+// The first twelve digits of the commit, with "-dirty" if files had been changed; "" if the commit was
+// unknown at build time.
 std::string BuildCommit();
 
-// "0.1.0+e87ffdf12ab3", or "0.1.0".
+// The version and the commit, such as "0.1.0+e87ffdf12ab3"; "0.1.0" if the commit is unknown.
 std::string BuildVersion();
 
 }  // namespace spexd

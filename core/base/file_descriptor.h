@@ -1,4 +1,4 @@
-// Owns a file descriptor.
+// An owner of a file descriptor.
 #ifndef SPEXD_CORE_BASE_FILE_DESCRIPTOR_H_
 #define SPEXD_CORE_BASE_FILE_DESCRIPTOR_H_
 
@@ -8,7 +8,7 @@
 
 namespace spexd {
 
-// Closes the descriptor at its end; negative: none.
+// Closes its descriptor on destruction. A negative descriptor stands for none.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int descriptor) : descriptor_(descriptor) {}
@@ -21,7 +21,7 @@ class FileDescriptor {
     if (descriptor_ >= 0) close(descriptor_);
   }
   int get() const { return descriptor_; }
-  // Leaves the descriptor to the caller.
+  // Hands the descriptor over to the caller.
   int Release() { return std::exchange(descriptor_, -1); }
 
  private:

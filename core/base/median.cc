@@ -9,11 +9,11 @@
 namespace spexd {
 namespace {
 
-// Leaves in `rest` the elements near its middle: those of ranks `lower` and `*middle` and all between,
-// estimated from a sample. `*middle` becomes the rank among them. Returns false, with all elements kept, if
-// this is not worth it or the sample misled.
+// Leaves in `rest` the elements between two bounds around its middle, which a sample gives. They include
+// those of ranks `lower` to `*middle`, and `*middle` becomes the rank among them. Returns false, with all
+// elements kept, if this is not worth it or the sample misled.
 bool Narrow(size_t lower, size_t* middle, absl::Span<double>* rest) {
-  constexpr size_t kSample = 64, kMargin = 10;  // 2.5 standard deviations of the sample's middle
+  constexpr size_t kSample = 64, kMargin = 10;  // 2.5 standard deviations of the rank of the sample's median
   if (rest->size() < 4 * kSample) return false;
   std::array<double, kSample> sample;
   for (size_t k = 0; k < kSample; ++k) sample[k] = (*rest)[rest->size() / kSample * k];
@@ -24,7 +24,7 @@ bool Narrow(size_t lower, size_t* middle, absl::Span<double>* rest) {
   std::nth_element(low_at + 1, high_at, sample.end());
   const double high = *high_at;
   size_t below = 0, near = 0;
-  for (double& value : *rest) {  // without branches, which nobody could predict
+  for (double& value : *rest) {  // without branches: they would be unpredictable
     const double moved = value;
     value = (*rest)[near];
     (*rest)[near] = moved;

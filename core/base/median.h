@@ -6,8 +6,8 @@
 
 namespace spexd {
 
-// The median as numpy computes it: the mean of the middle two of an even number. Reorders `values`; 0 for
-// none. REQUIRES: no NaN.
+// The median as numpy computes it: the mean of the two middle values of an even number. Reorders `values`.
+// Returns 0 for no values. REQUIRES: no NaN.
 double Median(std::vector<double>& values);
 
 }  // namespace spexd

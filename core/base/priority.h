@@ -4,7 +4,7 @@
 
 namespace spexd {
 
-inline constexpr int kMaxPriority = 10;  // and -kMaxPriority is the lowest
+inline constexpr int kMaxPriority = 10;  // the highest priority; the lowest is -kMaxPriority
 
 }  // namespace spexd
 

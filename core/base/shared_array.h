@@ -1,4 +1,4 @@
-// An array that no longer changes, which its copies share.
+// An immutable array that is shared by its copies.
 #ifndef SPEXD_CORE_BASE_SHARED_ARRAY_H_
 #define SPEXD_CORE_BASE_SHARED_ARRAY_H_
 
@@ -11,7 +11,7 @@
 
 namespace spexd {
 
-// Reads as an Array does. Empty at first.
+// Has the reading members of Array. A default-constructed one is empty.
 template <typename T, size_t N>
 class SharedArray {
  public:
@@ -33,7 +33,7 @@ class SharedArray {
     return array_->Row(index...);
   }
 
-  // Whether both are copies of one array; if not, they may still be equal.
+  // Whether both are copies of one array. Arrays that are not may still be equal.
   bool IsOneWith(const SharedArray& other) const { return array_ == other.array_; }
 
  private:

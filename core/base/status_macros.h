@@ -17,7 +17,7 @@
 #define SPEXD_CONCAT_INNER_(a, b) a##b
 #define SPEXD_CONCAT_(a, b) SPEXD_CONCAT_INNER_(a, b)
 
-// SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
+// Example: SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadPsf(source));
 #define SPEXD_ASSIGN_OR_RETURN(declaration, expression) \
   SPEXD_ASSIGN_OR_RETURN_IMPL_(SPEXD_CONCAT_(spexd_value_, __LINE__), declaration, expression)
 #define SPEXD_ASSIGN_OR_RETURN_IMPL_(temporary, declaration, expression) \

@@ -15,7 +15,7 @@ constexpr size_t kMaxInMessage = 200;
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// Bytes of a character that begins with this one; 0: none does.
+// The length in bytes of a character that begins with this byte; 0 if none does.
 size_t LengthOf(unsigned char first) {
   if (first < 0x80) return 1;
   if (first >= 0xc2 && first < 0xe0) return 2;
@@ -23,11 +23,11 @@ size_t LengthOf(unsigned char first) {
   return first >= 0xf0 && first < 0xf5 ? 4 : 0;
 }
 
-// The least code point that takes so many bytes: a smaller one in as many is no UTF-8.
+// The least code point of each length in bytes: a smaller one of that length is not UTF-8.
 constexpr uint32_t kMin[] = {0, 0, 0x80, 0x800, 0x10000};
 
-// Bytes of the control character that the text begins with; 0: it begins with none. REQUIRES: it is not
-// empty.
+// The length in bytes of the control character at the beginning of the text; 0 if there is none. REQUIRES:
+// the text is not empty.
 size_t ControlCharacterBytes(absl::string_view text) {
   const auto byte = [&text](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0; };
   if (byte(0) < ' ' || byte(0) == 0x7f) return 1;
@@ -38,7 +38,7 @@ size_t ControlCharacterBytes(absl::string_view text) {
   return separates_or_embeds || isolates ? 3 : 0;
 }
 
-// Letters to insert, remove, replace or swap with their neighbour in order to turn `a` into `b`.
+// The number of letters to insert, remove, replace or swap with their neighbour that turns `a` into `b`.
 size_t EditDistance(const std::string& a, const std::string& b) {
   std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);
   std::iota(above.begin(), above.end(), size_t{0});
@@ -115,7 +115,7 @@ std::string MeantWord(const std::string& word, const std::vector<std::string>& w
   for (const std::string& candidate : words) {
     if (word.size() > candidate.size() + kMaxSlips) continue;
     const size_t slips = EditDistance(word, candidate);
-    // A word of which half the letters or more would have to change is not what the user meant.
+    // A word that needs half its letters or more changed is not what the user meant.
     if (slips < least && 2 * slips < candidate.size()) {
       least = slips;
       meant = candidate;

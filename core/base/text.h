@@ -1,4 +1,4 @@
-// Text that came from outside: what it may hold, and how messages show it.
+// Text from outside the program: what it may hold, and how messages show it.
 #ifndef SPEXD_CORE_BASE_TEXT_H_
 #define SPEXD_CORE_BASE_TEXT_H_
 
@@ -12,24 +12,23 @@ namespace spexd {
 
 bool IsUtf8(absl::string_view text);
 
-// The first `most` bytes of UTF-8, or up to 3 less so that the last character is whole.
+// The first `most` bytes of UTF-8 text, or up to 3 fewer so that the last character is whole.
 absl::string_view CutUtf8(absl::string_view text, size_t most);
 
-// Control characters command a terminal or a browser instead of being shown: U+0000 to U+001F, U+007F to
-// U+009F, separators of lines and paragraphs (U+2028, U+2029), and those that change the direction of text
-// (U+202A to U+202E, U+2066 to U+2069).
+// Whether the text has control characters, which command a terminal or a browser instead of being shown:
+// U+0000 to U+001F, U+007F to U+009F, separators of lines and paragraphs (U+2028, U+2029), and those that
+// change the direction of text (U+202A to U+202E, U+2066 to U+2069).
 bool HasControlCharacters(absl::string_view text);
 
-// The text with its control characters, other than those in `kept`, escaped as in C: U+009B becomes
-// "\302\233".
+// Escapes control characters as in C, except those in `kept`: U+009B becomes "\302\233".
 std::string EscapeControlCharacters(absl::string_view text, absl::string_view kept = "");
 
-// Text for a message: at most its first 200 bytes, with "..." behind them if there were more. Control
-// characters, quotes and backslashes are escaped as in C.
+// Text for a message: at most its first 200 bytes, followed by "..." if there are more. Control characters,
+// quotes and backslashes are escaped as in C.
 std::string ForMessage(absl::string_view text);
 
-// The one of `words` that `word` is a slip of: the nearest that is at most two letters apart, else the first
-// that it begins; "" if none is.
+// The one of `words` that `word` is likely to be a slip of: the nearest that is at most two letters apart,
+// else the first that begins with `word`; "" if there is none.
 std::string MeantWord(const std::string& word, const std::vector<std::string>& words);
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// The trace that a call belongs to, as OpenTelemetry and other tracers name it.
+// The trace that a call belongs to, in the terms of OpenTelemetry and other tracers.
 #ifndef SPEXD_CORE_BASE_TRACE_CONTEXT_H_
 #define SPEXD_CORE_BASE_TRACE_CONTEXT_H_
 
@@ -8,21 +8,21 @@
 
 namespace spexd {
 
-// The header's name, and the environment variable that carries its value from a program to those it starts.
+// The name of the header, and the environment variable that carries its value to child programs.
 inline constexpr char kTraceHeader[] = "traceparent";
 inline constexpr char kTraceVariable[] = "TRACEPARENT";
 
-// Lower-case hexadecimal digits; both "" without a trace.
+// Ids in lower-case hexadecimal digits. Both are "" without a trace.
 struct TraceContext {
-  std::string trace_id;  // 32
-  std::string span_id;   // 16: the caller's span, to which the call belongs
+  std::string trace_id;  // 32 digits
+  std::string span_id;   // 16 digits: the caller's span, to which the call belongs
 };
 
-// The trace of a W3C traceparent, "00-<trace id>-<span id>-<flags>". Both ids are "" unless `header` is valid
-// by the recommendation "Trace Context", level 1, which leaves room behind the flags for later versions.
+// Parses a W3C traceparent, "00-<trace id>-<span id>-<flags>". Both ids are "" unless `header` is valid by
+// the recommendation "Trace Context", level 1, which lets later versions append fields.
 TraceContext ParseTraceparent(absl::string_view header);
 
-// What a caller sends of the `header` that it was given: version 00, of 55 characters; "" unless it is valid.
+// The header that a caller sends on: version 00, 55 characters. "" unless `header` is valid.
 std::string SentTraceparent(absl::string_view header);
 
 }  // namespace spexd

@@ -11,7 +11,7 @@
 namespace spexd {
 namespace {
 
-// Rows are the slices of the first axis.
+// Cuts an array to some of its rows, the slices of the first axis.
 template <typename T, size_t N>
 void CutRows(int first, int count, Array<T, N>* array) {
   if (array->empty()) return;

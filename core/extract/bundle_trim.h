@@ -1,4 +1,4 @@
-// The form in which a job gets its bundles: cut to its fibres, or empty if they failed.
+// Trims bundles to the fibres of a job, and empties those that failed.
 #ifndef SPEXD_CORE_EXTRACT_BUNDLE_TRIM_H_
 #define SPEXD_CORE_EXTRACT_BUNDLE_TRIM_H_
 
@@ -7,14 +7,15 @@
 
 namespace spexd {
 
-// Leaves only the fibres asked for, in all arrays that the result has.
+// Leaves only the fibres asked for in all arrays that the result has.
 void Trim(const FibreRange& asked, BundleResult* result);
 
-// A bundle that failed for a reason of its own: every bin NODATA, and an identity as its resolution.
+// The result of a bundle that failed for a reason of its own: every bin is NODATA, and the resolution is the
+// identity.
 BundleResult FailedBundle(const FibreRange& fibres, int bins, absl::Status status);
 
-// Replaces a result by a FailedBundle of `bins` bins if its residual or its root error exceeds its limit. It
-// keeps both numbers; its status is Internal and names fibres, number and limit.
+// Replaces a result by a FailedBundle of `bins` bins if its residual or its root error exceeds its limit.
+// Both numbers are kept; the status is Internal and names fibres, number and limit.
 void FailUnlessProven(int bins, BundleResult* result);
 
 }  // namespace spexd

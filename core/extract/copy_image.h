@@ -10,7 +10,8 @@
 
 namespace spexd {
 
-// The image after the mask rule, of kDecodedBytesPerPixel. Cancelled if a stop is requested.
+// Copies an image and applies the mask rule. The copy has kDecodedBytesPerPixel. Cancelled if a stop is
+// requested.
 absl::StatusOr<Image> CopyImage(const ImagePlanes& planes, const Workers& workers);
 
 inline constexpr int64_t kDecodedBytesPerPixel = 8;

@@ -1,4 +1,4 @@
-// Correction of time estimates, learnt from the times that earlier jobs took.
+// Correction of time estimates, learnt from the times of earlier jobs.
 #ifndef SPEXD_CORE_EXTRACT_CORRECTION_H_
 #define SPEXD_CORE_EXTRACT_CORRECTION_H_
 
@@ -9,19 +9,20 @@
 
 namespace spexd {
 
-// An exponentially weighted mean of the logarithm of actual / estimated, so that half and twice as much weigh
-// the same. Thread-safe.
+// An exponentially weighted mean of the logarithm of actual / estimated, so that half and twice the time
+// weigh the same. Thread-safe.
 class Correction {
  public:
-  static constexpr double kMaxFactor = 100;  // a larger one is learnt as this
+  static constexpr double kMaxFactor = 100;  // a larger factor is learnt as this
 
-  // Learns from one job. `estimated`: before any correction. Nothing is learnt unless both are > 0.
+  // Learns from one job. `estimated`: the estimate before any correction. Nothing is learnt unless both are >
+  // 0.
   void Learn(double estimated, double actual) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (!(estimated > 0) || !(actual > 0)) return;
-    // One job that was held up should not spoil the next ones' estimates.
+    // A job that was held up should not spoil the estimates of the next ones.
     const double ratio = std::log(std::clamp(actual / estimated, 1 / kMaxFactor, kMaxFactor));
     MutexLock lock(&mutex_);
-    const double weight = std::max(kWeight, 1.0 / (1 + jobs_));  // the first ones count alike
+    const double weight = std::max(kWeight, 1.0 / (1 + jobs_));  // the first jobs count alike
     log_ratio_ += weight * (ratio - log_ratio_);
     ++jobs_;
   }

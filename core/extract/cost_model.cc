@@ -12,28 +12,28 @@
 namespace spexd {
 namespace {
 
-// Width of the precision's band beyond the reach, and length of a column of L^-1 B beyond it, in units of the
-// reach. Measured with the DESI PSF at 0.8 Angstrom (reach 9): 12 and 35 bins. Both grow with the reach, as
-// influence does.
+// The width of the precision's band, and the length of a column of L^-1 B, in reaches. Measured with the DESI
+// PSF at 0.8 Angstrom (reach 9): 12 and 35 bins. Both grow with the reach, as influence does.
 constexpr double kWidthOfReach = 4.0 / 3;
 constexpr double kColumnOfReach = 35.0 / 9;
-// Bins narrower than a spot's sigma make the normal matrix near singular. The precision's band then grows, to
-// this many times the width, as sigma goes from kFineFrom bins to kFineTo. Measured with the DESI PSF at 0.8
-// to 0.4 Angstrom.
+// The growth of the precision's band on fine grids. Bins narrower than a spot's sigma make the normal matrix
+// near singular. As sigma goes from kFineFrom bins to kFineTo, the width grows to kFineWidth times the usual
+// one. Measured with the DESI PSF at 0.8 to 0.4 Angstrom.
 constexpr double kFineWidth = 2.4, kFineFrom = 1.05, kFineTo = 1.3;
 // The number of poles grows with the logarithm of the precision's condition number
-// (core/extract/pole_formula.h): that of the spots' own spectrum at the bins' frequency, plus this much for
-// data of unequal weight.
+// (core/extract/pole_formula.h). This logarithm is that of the spots' own spectrum at the bins' frequency,
+// plus kUnequalWeights for data of unequal weight.
 constexpr double kUnequalWeights = 1.2, kPolesOfLog = 1.28, kMaxLog = 18;
 constexpr double kSweeps = 2;
-// Solutions for the flux: one, and one or two corrections, each with a residual.
+// Number of solutions for the flux: the first one, and one or two corrections, each with a residual.
 constexpr double kSolutions = 2.5;
-// Operations of a pixel of the image and of the model.
+// Operations for a pixel of the image and of the model.
 constexpr double kImagePixel = 5, kModelPixel = 6;
 
 double Square(double x) { return x * x; }
 
-// Sum, over pairs of a spot with those up to `reach` bins later, of the rows that the pair shares.
+// The sum of the rows that a pair shares, over pairs of a spot with itself or a later one of its fibre. Adds
+// the number of pairs to `count`.
 double SharedRows(const Psf& psf, const SpotSpacing& spacing, double* count) {
   double rows = 0;
   for (double shared = psf.spot_rows(); shared > 0; shared -= spacing.rows) {
@@ -68,7 +68,7 @@ SpotSpacing MeasureSpacing(const Psf& psf, const WavelengthGrid& grid) {
     const int next = fibre + 1 < psf.fibres ? fibre + 1 : std::max(fibre - 1, 0);
     columns += std::abs(Evaluate(psf.traces.x, next, middle) - Evaluate(psf.traces.x, fibre, middle));
   }
-  // Finer grids than this are refused (CheckGrid).
+  // CheckGrid refuses finer grids.
   spacing.rows = std::max(rows / (kWaves * kFibres), kMinRowsPerBin);
   spacing.min_rows = std::max(least, kMinRowsPerBin);
   const double middle = grid.first + 0.5 * span;
@@ -99,7 +99,7 @@ BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres) 
   cost.spots = n * fibres;
   cost.precision = cost.spots * (width + 1);
 
-  // Pairs with later bins of the same fibre, and with the next fibre's bins in both directions.
+  // Pairs with later bins of the same fibre, and with bins of the next fibre in both directions.
   double later = 0;
   const double rows = SharedRows(psf, spacing, &later);
   const double beside = std::max(psf.spot_columns() - spacing.columns, 0.0);
@@ -110,12 +110,12 @@ BundleCost CostOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres) 
 
   flops(Stage::kSpots) = cost.spots * FlopsOfSpot(psf);
   flops(Stage::kNormal) = 2 * products + cost.spots * pixels * kImagePixel;
-  // A factor, the columns of L^-1 B and their products, for each bin and each side.
+  // For each bin and each side: a factor, the columns of L^-1 B, and their products.
   flops(Stage::kEliminate) = kSweeps * cost.spots * (Square(width) + 2 * column * width + 2 * column * width);
   // Forward and back substitution with the precision's factor, and a residual with the neighbours.
   flops(Stage::kSolve) =
       cost.spots * (Square(width) + kSolutions * (4 * width + 4)) + kSolutions * 4 * cost.pairs;
-  // A factor, two solutions and the inverse's diagonals for each pole.
+  // For each pole: a factor, two solutions, and the inverse's diagonals.
   flops(Stage::kResolution) = cost.spots * poles * (3 * Square(width) + 12 * width);
   flops(Stage::kModel) = cost.spots * pixels * kModelPixel;
   return cost;

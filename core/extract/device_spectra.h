@@ -1,4 +1,4 @@
-// Spectra of a job that stay in the memory of the device that computed them, for programs that go on there.
+// Spectra of a job that stay in the memory of the device that computed them, for further work on the device.
 #ifndef SPEXD_CORE_EXTRACT_DEVICE_SPECTRA_H_
 #define SPEXD_CORE_EXTRACT_DEVICE_SPECTRA_H_
 
@@ -9,11 +9,11 @@
 
 namespace spexd {
 
-// Why an engine without devices refuses a job whose spectra were to stay on one.
+// The error of an engine without devices for a job whose spectra were to stay on one.
 inline constexpr char kNoDevices[] = "spectra cannot stay on a device: the engine has none";
 
-// Arrays as in Spectra (core/model/frame.h): [fibre, bin], resolution [fibre, diagonal, bin], without gaps.
-// Pointers are into device memory.
+// Arrays in device memory with the layout of Spectra (core/model/frame.h): [fibre, bin], resolution [fibre,
+// diagonal, bin], without gaps.
 struct DeviceArrays {
   int64_t fibres = 0, bins = 0;
   float* flux = nullptr;
@@ -23,14 +23,14 @@ struct DeviceArrays {
   float* resolution = nullptr;
 };
 
-// Owns its memory, which is freed with it, also after the engine has ended. Whoever has it may change the
-// arrays; the engine no longer uses them.
+// An owner of device memory, which is freed on destruction, also after the engine has ended. The engine does
+// not use the arrays; the holder may change them.
 class DeviceSpectra {
  public:
   virtual ~DeviceSpectra() = default;
-  virtual int device() const = 0;  // as CUDA counts
+  virtual int device() const = 0;  // the device's number as CUDA counts
   virtual const DeviceArrays& arrays() const = 0;
-  // Replaces the mask by one [fibre, bin] of the host. Unavailable if the device failed.
+  // Replaces the mask by one [fibre, bin] from the host. Unavailable if the device failed.
   virtual absl::Status SetMask(const Array<uint32_t, 2>& mask) = 0;
 };
 

@@ -1,8 +1,8 @@
 // The interface of an extraction engine. Through it, core, the server and the command line use CPUs and GPUs.
 //
-// A PSF and a grid are *prepared* once (immutable, shared by jobs). A job takes an image, and hands out
-// bundles as they finish. All is float64 unless float32 is asked for. An engine is safe to use from many
-// threads.
+// A PSF and a grid are *prepared* once; the result is immutable and shared by jobs. A job takes an image and
+// delivers bundles as they finish. All results are float64 unless float32 is requested. An engine is
+// thread-safe.
 #ifndef SPEXD_CORE_EXTRACT_ENGINE_H_
 #define SPEXD_CORE_EXTRACT_ENGINE_H_
 
@@ -33,7 +33,7 @@
 
 namespace spexd {
 
-// A PSF on a grid, ready to extract with.
+// A PSF on a grid, ready for extraction.
 class PreparedPsf {
  public:
   virtual ~PreparedPsf() = default;
@@ -41,36 +41,35 @@ class PreparedPsf {
   virtual const WavelengthGrid& grid() const = 0;
   virtual int bundle_size() const = 0;
   virtual int64_t bytes() const = 0;  // memory held on the engine's device, including the PSF's own tables
-  // Whether the grid is finer than the PSF resolves (see IsFineGrid), so that the prior has its extra term.
+  // Whether the grid is finer than the PSF resolves (IsFineGrid), so that the prior has its extra term.
   virtual bool fine_grid_prior() const = 0;
 };
 
-// What an engine with devices keeps of an image for its next call.
+// An image that an engine with devices keeps for its next call.
 class LoadedImage {
  public:
   virtual ~LoadedImage() = default;
 };
 
-// The image of a request.
+// The image of a request: `image` or `planes`, and `coded` in place of either or beside it.
 struct RequestImage {
-  std::shared_ptr<const Image> image;       // has the PSF's CCD size; or
-  std::shared_ptr<const CodedImage> coded;  // the same still coded, for engines that decode (EngineInfo),
-                                            // which take it where both are given; or
-  ImagePlanes planes;                       // the same in the caller's arrays, which outlive the call
+  std::shared_ptr<const Image> image;       // decoded; has the PSF's CCD size
+  std::shared_ptr<const CodedImage> coded;  // coded; used if the engine decodes (EngineInfo)
+  ImagePlanes planes;                       // arrays of the caller, which must outlive the call
 };
 
-// A measurement of trace shifts.
+// A request to measure trace shifts.
 struct TraceRequest : RequestImage {
   std::shared_ptr<const Psf> psf;
   std::shared_ptr<const ReferenceSpectrum> reference;  // null: none
   TraceShiftOptions options;
-  int threads = 1;  // of engines without devices
+  int threads = 1;  // threads for engines without devices
   std::stop_token stop;
 };
 
 struct MeasuredTraces {
   TraceShifts shifts;
-  double seconds = 0;  // of the measurement, without the wait for a device
+  double seconds = 0;  // time of the measurement, without the wait for a device
   std::shared_ptr<const LoadedImage> image;
 };
 
@@ -78,26 +77,27 @@ struct ExtractRequest : RequestImage {
   std::shared_ptr<const PreparedPsf> prepared;
   // The same image as MeasureTraces left it, so that it need not be copied and decoded again; or null.
   std::shared_ptr<const LoadedImage> loaded;
-  // Where not null: set to the Image::negative_ivar of a coded image when Extract returns OK.
+  // If not null, it receives the Image::negative_ivar of a coded image when Extract returns OK.
   int64_t* negative_ivar = nullptr;
-  FibreRange fibres;      // need not align with bundles: a cut bundle is solved whole, then trimmed
+  FibreRange fibres;      // need not align with bundles: a bundle is solved whole, then trimmed
   double psferr = 0.01;   // >= 0
-  double regularize = 0;  // weak flux = 0 prior on every bin; 0 for the default prior
+  double regularize = 0;  // weight of a flux = 0 prior on every bin; 0 for the default prior
   bool want_model = false;
-  // Returns spectra rounded to float32, as files and the wire hold them, instead of the float64 arrays.
-  // Engines with their own device round there and copy half as much.
+  // Requests spectra rounded to float32, as files and messages hold them, instead of the float64 arrays.
+  // Engines with a device round there and copy half as much.
   bool float32 = false;
-  // Asks that the spectra also stay in the device's memory: set when Extract returns OK. Their mask has what
-  // the bundles' masks have. REQUIRES: float32. Unimplemented for engines without devices.
+  // Requests that the spectra also stay in the device's memory. If not null, it is set when Extract returns
+  // OK. The masks are those of the bundles. REQUIRES: float32. Unimplemented for engines without devices.
   std::shared_ptr<DeviceSpectra>* on_device = nullptr;
-  // Only if one device has room for job and spectra, else null. REQUIRES: work on them ends before they go.
+  // Whether to keep the spectra on the device only if one device has room for job and spectra; else
+  // *on_device becomes null. REQUIRES: work on the spectra ends before they are destroyed.
   bool on_device_if_room = false;
-  // When requested, the job ends with Cancelled within 100 ms, also inside a bundle (on devices: before its
-  // work is enqueued). Deadlines request it too (core/base/threads/deadline.h).
+  // When a stop is requested, the job ends with Cancelled within 100 ms, also inside a bundle (on devices:
+  // before its work is enqueued). Deadlines request it, too (core/base/threads/deadline.h).
   std::stop_token stop;
 };
 
-// The request's image, if it is not coded.
+// The image of a request that is not coded.
 inline ImagePlanes PlanesOf(const RequestImage& request) {
   return request.image != nullptr ? PlanesOf(*request.image) : request.planes;
 }
@@ -109,16 +109,16 @@ struct ModelWindow {
 };
 
 // A finished bundle, cut to the fibres asked for. Arrays are [fibre, wave]; resolution is [fibre, diagonal,
-// wave]. Where the request asks for float32, `spectra` holds the result and the float64 arrays are empty.
+// wave]. If the request asks for float32, `spectra` holds the result and the float64 arrays are empty.
 struct BundleResult {
   int bundle = 0;       // fibre / bundle size
-  FibreRange fibres;    // the fibres below
-  absl::Status status;  // not OK: this bundle failed for a reason of its own; its bins are NODATA
-  // |b - A f| / |b| of the deconvolved flux of all the bundle's fibres, against the exact normal equations,
-  // in the norm of diag(A)^-1/2.
+  FibreRange fibres;    // the fibres of the arrays
+  absl::Status status;  // not OK if this bundle failed for a reason of its own; its bins are then NODATA
+  // The residual |b - A f| / |b| of the deconvolved flux of all the bundle's fibres, against the exact normal
+  // equations, in the norm of diag(A)^-1/2.
   double residual = 0;
-  // Largest relative error of |Q 1|^2 = 1^T P 1 and |Q f|^2 = f^T P f for all the bundle's fibres: P is the
-  // precision, Q its square root, f the deconvolved flux.
+  // The largest relative error of |Q 1|^2 = 1^T P 1 and |Q f|^2 = f^T P f over all the bundle's fibres. P is
+  // the precision, Q its square root, f the deconvolved flux.
   double root_error = 0;
   Array<double, 2> flux;    // electrons / Angstrom, resolution-convolved
   Array<double, 2> ivar;    // 1 / flux^2
@@ -127,18 +127,18 @@ struct BundleResult {
   Array<double, 2> chi2pix;
   Array<double, 2> pixmask;  // masked fraction of each spot, 0..1
   Spectra spectra;           // float32 (see core/extract/rounding.h)
-  ModelWindow model;         // empty unless wanted
+  ModelWindow model;         // empty unless requested
 };
 
-// Description of a job, as far as it is known before any of its data is read.
+// A job as far as it is known before any of its data is read.
 struct JobOutline {
   const Psf* psf = nullptr;  // only its header values and a few points of its traces are used
-  WavelengthGrid grid;       // the grid that is solved on
+  WavelengthGrid grid;       // the grid to solve on
   int bundle_size = 25;
   FibreRange fibres;
   bool want_model = false;
   bool float32 = false;
-  std::optional<TraceShiftOptions> trace_shifts;  // options of the measurement, if there is one
+  std::optional<TraceShiftOptions> trace_shifts;  // none if nothing is measured
 };
 
 // The outline of a request. It points into the request's PSF.
@@ -148,22 +148,22 @@ inline JobOutline OutlineOf(const ExtractRequest& request) {
           request.float32,      std::nullopt};
 }
 
-// Expected time and memory of a job.
+// The expected time and memory of a job.
 struct JobEstimate {
-  // Seconds of MeasureTraces, Prepare and Extract, with the job alone on the engine: on one device, or with
+  // Seconds of MeasureTraces, Prepare and Extract if the job has the engine to itself, on one device or with
   // all threads. 0: unknown.
   double seconds = 0;
-  // Memory that the engine will take, of the host and of one device (0 if it has none). As much of the job is
-  // held at once as there is room for.
+  // Memory of the host and of one device (0 if the engine has none) that the engine will take. It works on as
+  // much of the job at once as there is room for.
   int64_t host_bytes = 0;
   int64_t device_bytes = 0;
-  // Minimum memory (of the device, if there is one) without which the job cannot be done: that of its largest
+  // The least memory (of the device, if there is one) with which the job can be done: that of its largest
   // bundle alone.
   int64_t min_bytes = 0;
 };
 
-// Receives bundles in the order in which they finish, one call at a time, from any thread. If it returns an
-// error, the job ends with that error.
+// A receiver of bundles in the order in which they finish. It is called from any thread, one call at a time.
+// If it returns an error, the job ends with that error.
 using BundleSink = std::function<absl::Status(BundleResult bundle)>;
 
 // CPU (or device) seconds by stage, summed over bundles.
@@ -184,21 +184,21 @@ struct DeviceStatus {
   int index = 0;
   std::string name;
   int64_t memory_bytes = 0;     // memory that the engine may use
-  int64_t resident_bytes = 0;   // prepared PSFs
-  int64_t workspace_bytes = 0;  // workspaces of current jobs
+  int64_t resident_bytes = 0;   // memory of prepared PSFs
+  int64_t workspace_bytes = 0;  // memory of the workspaces of current jobs
   int running_jobs = 0;
-  absl::Status health;  // not OK: it takes no more jobs
+  absl::Status health;  // not OK if the device takes no more jobs
 };
 
 struct EngineInfo {
   std::string kind;             // "cpu" or "cuda"
-  std::string device;           // e.g. "AVX-512, 2 threads"
-  int threads = 0;              // bundles solved at once
-  int64_t workspace_bytes = 0;  // most memory that workspaces may hold at once
-  // Maximum memory of one bundle: a job whose min_bytes exceed this is refused. 0: not known.
+  std::string device;           // such as "AVX-512, 2 threads"
+  int threads = 0;              // number of bundles solved at once
+  int64_t workspace_bytes = 0;  // the most memory that workspaces may hold at once
+  // The most memory that one bundle may take; a job whose min_bytes exceed it is refused. 0: not known.
   int64_t max_bundle_bytes = 0;
-  bool decodes = false;      // takes coded images
-  bool has_devices = false;  // can leave spectra on a device (ExtractRequest::on_device)
+  bool decodes = false;      // whether it takes coded images
+  bool has_devices = false;  // whether it can leave spectra on a device (ExtractRequest::on_device)
 };
 
 class Engine {
@@ -207,39 +207,43 @@ class Engine {
 
   virtual EngineInfo Info() const = 0;
 
-  // Not OK if the engine can run no more jobs, and why. An engine of several devices is OK while one of them
-  // is.
+  // Not OK, with the reason, if the engine can run no more jobs. An engine with several devices is OK as long
+  // as one of them is.
   virtual absl::Status Health() const { return absl::OkStatus(); }
   virtual std::vector<DeviceStatus> Devices() const { return {}; }
 
-  // Takes microseconds and no memory that grows with the job. Corrected by the times of earlier jobs.
-  // REQUIRES: CheckPreparation and the fibres' range are OK (core/extract/request_checks.h).
+  // Estimates a job. It takes microseconds and no memory that grows with the job. The times of earlier jobs
+  // correct it. REQUIRES: CheckPreparation and the fibres' range are OK (core/extract/request_checks.h).
   virtual JobEstimate Estimate(const JobOutline& outline) const { return {}; }
 
-  // Measures trace shifts (core/traces/README.md), which are the same to the bit each time on engines of a
-  // kind. A shift that cannot be measured is data: its status is kRefused.
+  // Measures trace shifts (core/traces/README.md). Engines of a kind give the same result to the bit each
+  // time. A shift that cannot be measured is data: its status is kRefused.
   //
-  // InvalidArgument as CheckTraceInputs (core/traces/stages.h), an image of another size or with damaged
-  // coding, bundles of more fibres than a device takes. ResourceExhausted: a device's memory is too small.
+  // InvalidArgument: as CheckTraceInputs (core/traces/stages.h), an image of another size or with damaged
+  // coding, or bundles of more fibres than a device takes. ResourceExhausted: a device's memory is too small.
   // Unavailable, Cancelled: as Extract.
   virtual absl::StatusOr<MeasuredTraces> MeasureTraces(const TraceRequest& request) {
     return absl::UnimplementedError("trace shifts: this engine does not measure them");
   }
 
-  // InvalidArgument: a bad PSF, a grid outside its domain (by more than kDomainMargin) or too fine, a bundle
-  // size < 1. ResourceExhausted: the workspace of one bundle would exceed the engine's limit.
+  // Prepares a PSF on a grid.
+  //
+  // InvalidArgument: a bad PSF, a grid outside its domain (by more than kDomainMargin) or too fine, or a
+  // bundle size < 1. ResourceExhausted: the workspace of one bundle would exceed the engine's limit.
   // Cancelled within 100 ms of a stop request.
   virtual absl::StatusOr<std::shared_ptr<const PreparedPsf>> Prepare(std::shared_ptr<const Psf> psf,
                                                                      const WavelengthGrid& grid,
                                                                      int bundle_size,
                                                                      std::stop_token stop = {}) = 0;
 
-  // Runs the job and returns when it ended; jobs may run at once and share the engine's threads.
-  // A bundle's result does not depend on the thread count, the fibres asked for or what else runs, to the
-  // bit. InvalidArgument: image of another size or with damaged coding, fibres outside the PSF, psferr or
-  // regularize negative or not finite. ResourceExhausted: the job needs more of a device's memory than there
-  // is. Unavailable: a device failed under the job, which may be tried again. Cancelled: see ExtractRequest;
-  // and whatever the sink returned; what it throws ends the job likewise (core/base/threads/guard.h).
+  // Runs a job and returns when it has ended. Several jobs may run at once and share the engine's threads. A
+  // bundle's result is the same to the bit for any thread count, selection of fibres and load.
+  //
+  // InvalidArgument: an image of another size or with damaged coding, fibres outside the PSF, or psferr or
+  // regularize negative or not finite. ResourceExhausted: the job needs more memory than a device has.
+  // Unavailable: a device failed during the job, which may be retried. Cancelled: a stop was requested
+  // (ExtractRequest::stop). The job also ends with any error that the sink returns or throws
+  // (core/base/threads/guard.h).
   virtual absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) = 0;
 };
 

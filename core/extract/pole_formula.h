@@ -11,18 +11,19 @@ namespace spexd {
 
 inline constexpr int kMaxPoles = 64;
 
-// Bounds of the spectrum of P.
+// Bounds of the spectrum of a precision P.
 struct SpectrumBounds {
   double least, most;
 };
-// Gershgorin's bound above, and kMinEigenvalue / |P^-1 s| with s = (1, -1, 1, ...) below. `row_sum`: the
-// largest sum of the magnitudes of a row of P. `alternating`: the largest magnitude of P^-1 s.
+// The bounds from two numbers: Gershgorin's upper bound, and the lower bound kMinEigenvalue / |P^-1 s| with s
+// = (1, -1, 1, ...). `row_sum`: the largest sum of the magnitudes of a row of P. `alternating`: the largest
+// magnitude of P^-1 s.
 SPEXD_HOST_DEVICE inline SpectrumBounds BoundsOf(double row_sum, double alternating) {
   const double least = kMinEigenvalue / alternating;
   return {least < row_sum ? least : row_sum, row_sum};
 }
 
-// Number of poles needed for a relative error of kSquareRootError on spectra in [least, most], 0 < least <=
+// The number of poles for a relative error of kSquareRootError on spectra in [least, most], 0 < least <=
 // most; at most kMaxPoles.
 SPEXD_HOST_DEVICE inline int PolesNeeded(double least, double most) {
   // The error falls as exp(-2 pi^2 n / (log(most / least) + 3)).
@@ -37,13 +38,13 @@ struct Pole {
   double weight;
 };
 
-// The poles for [least, most].
+// Computes the poles for spectra in [least, most].
 class PoleFormula {
  public:
   SPEXD_HOST_DEVICE PoleFormula(double least, double most, int poles)
       : least_(least), poles_(poles), parameter1_(least / most < 1 ? least / most : 1) {
-    // Arithmetic-geometric mean of 1 and the complementary modulus, with its steps (Abramowitz & Stegun 16.4,
-    // 17.6).
+    // The arithmetic-geometric mean of 1 and the complementary modulus, with its steps (Abramowitz & Stegun
+    // 16.4, 17.6).
     double a = 1, b = std::sqrt(parameter1_);
     while (steps_ < kMaxSteps && std::abs(a - b) > 1e-16 * a) {
       const double next = 0.5 * (a + b);
@@ -54,7 +55,7 @@ class PoleFormula {
     mean_ = a;
   }
 
-  // Pole k of 0..poles - 1, by ascending shift.
+  // Pole k of 0..poles - 1, in the order of ascending shifts.
   SPEXD_HOST_DEVICE Pole At(int k) const {
     constexpr double kPi = 3.14159265358979323846;
     const double quarter = kPi / (2 * mean_), modulus1 = std::sqrt(parameter1_);
@@ -62,7 +63,7 @@ class PoleFormula {
     if (2 * k + 1 <= poles_) {
       value = Elliptic((k + 0.5) * quarter / poles_);
     } else {
-      // Near the quarter period cn is lost in rounding, but its reflection is not.
+      // Near the quarter period, rounding destroys cn but not its reflection.
       const Jacobi mirrored = Elliptic((poles_ - k - 0.5) * quarter / poles_);
       value = {mirrored.cn / mirrored.dn, modulus1 * mirrored.sn / mirrored.dn, modulus1 / mirrored.dn};
     }

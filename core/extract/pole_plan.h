@@ -1,7 +1,6 @@
 // The rational approximation of the square root (Hale, Higham & Trefethen 2008, SIAM J. Numer. Anal. 46,
-// 2505, method 3):
+// 2505, method 3), for all engines:
 //   x^(1/2) ~ sum_k weight_k x / (x + shift_k) on [least, most].
-// One plan for every engine.
 #ifndef SPEXD_CORE_EXTRACT_POLE_PLAN_H_
 #define SPEXD_CORE_EXTRACT_POLE_PLAN_H_
 
@@ -16,7 +15,7 @@ struct PolePlan {
   std::vector<double> weight;  // > 0
 };
 
-// Plans with PolesNeeded poles, or with `poles` of them.
+// Plans the poles for [least, most]: PolesNeeded poles, or `poles`.
 PolePlan MakePolePlan(double least, double most);
 PolePlan MakePolePlan(double least, double most, int poles);
 

@@ -21,7 +21,7 @@ Spectra RoundToFloat32(const BundleResult& result) {
   spectra.mask = result.mask;
   spectra.resolution = Narrowed(result.resolution);
   spectra.chi2pix = Narrowed(result.chi2pix);
-  // If a float cannot hold its ivar, a bin would get ivar 0 and mask 0, or a flux and an ivar that contradict
+  // A bin whose ivar a float cannot hold would get ivar 0 and mask 0, or a flux and an ivar that contradict
   // each other.
   for (int64_t k = 0; k < spectra.flux.size(); ++k) {
     if (IsReportable(result.flux.data()[k], result.ivar.data()[k])) continue;

@@ -1,4 +1,4 @@
-// Conversion of float64 results to float32; all engines round in this one way.
+// Conversion of float64 results to float32, the same for all engines.
 #ifndef SPEXD_CORE_EXTRACT_ROUNDING_H_
 #define SPEXD_CORE_EXTRACT_ROUNDING_H_
 
@@ -7,11 +7,11 @@
 
 namespace spexd {
 
-// Rounds to the nearest finite float, and NaN to 0. A bin that is not reportable (see IsReportable) becomes
-// NODATA.
+// Rounds each value to the nearest finite float, and NaN to 0. A bin that is not reportable (IsReportable)
+// becomes NODATA.
 Spectra RoundToFloat32(const BundleResult& result);
 
-// Replaces the float64 arrays by the rounded result.
+// Replaces the float64 arrays of a result by the rounded ones.
 void KeepFloat32(BundleResult* result);
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// The stages of an extraction, named once for files, metrics, summaries and benchmarks.
+// The stages of an extraction, with one name for files, metrics, summaries and benchmarks.
 #ifndef SPEXD_CORE_EXTRACT_STAGE_H_
 #define SPEXD_CORE_EXTRACT_STAGE_H_
 
@@ -10,9 +10,9 @@ namespace spexd {
 enum class Stage {
   kSpots,       // PSF spots of a bundle
   kNormal,      // normal equations
-  kEliminate,   // each fibre's precision, its neighbours eliminated from both sides
+  kEliminate,   // each fibre's precision, after eliminating its neighbours from both sides
   kSolve,       // flux, refined with the exact matrix
-  kResolution,  // square root: resolution, ivar, reported flux
+  kResolution,  // square root: resolution, ivar and reported flux
   kModel,       // model image, chi2, masks
 };
 

@@ -14,8 +14,9 @@ namespace {
 
 constexpr char kExtractor[] = "spexd";
 
-// Keywords that describe the extraction: ours, whatever the input image says. Those of trace shifts are ours
-// only `with_traces`: the pipeline's images may tell of shifts that it has measured.
+// Whether a card describes the extraction. Such cards are this program's, whatever the input image states.
+// Cards of trace shifts count only if `with_traces`: the pipeline's images may report shifts that the
+// pipeline measured.
 bool IsOwnCard(absl::string_view card, bool with_traces) {
   if (with_traces && IsTraceCard(card)) return true;
   const absl::string_view keyword = CardKeyword(card);
@@ -32,7 +33,7 @@ double FiveDigits(double value) { return std::stod(absl::StrFormat("%.5g", value
 
 std::string DependencyCard(const char* stem, int number) { return absl::StrFormat("%s%02d", stem, number); }
 
-// The cards without the pair in which the pipeline's convention names this extractor and its version.
+// The cards without the pair that names this extractor and its version by the pipeline's convention.
 std::vector<std::string> WithoutOwnDependency(const std::vector<std::string>& cards) {
   for (int k = 0; k < kMaxDependencies; ++k) {
     const std::string name = DependencyCard("DEPNAM", k), version = DependencyCard("DEPVER", k);
@@ -44,7 +45,7 @@ std::vector<std::string> WithoutOwnDependency(const std::vector<std::string>& ca
   return cards;
 }
 
-// The first pair that no card uses.
+// Writes this extractor's name and version into the first pair that no card uses.
 void WriteDependency(const std::vector<std::string>& cards, const std::string& version, FitsBuilder& fits) {
   for (int k = 0; k < kMaxDependencies; ++k) {
     const std::string name = DependencyCard("DEPNAM", k);

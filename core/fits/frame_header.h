@@ -1,4 +1,4 @@
-// The header cards that tell a frame's origin, written and read in one place.
+// The header cards that state a frame's origin, written and read in one place.
 #ifndef SPEXD_CORE_FITS_FRAME_HEADER_H_
 #define SPEXD_CORE_FITS_FRAME_HEADER_H_
 
@@ -10,12 +10,12 @@
 
 namespace spexd {
 
-// The input image's cards, then IN_IMG, IN_PSF, ORIG_PSF, PSFERR, trace shifts and the extractor.
-// `same_pixels`: what is written has the image's pixel grid, so that its world coordinates still hold.
+// Writes the input image's cards, then IN_IMG, IN_PSF, ORIG_PSF, PSFERR, trace shifts and the extractor.
+// `same_pixels`: whether the data has the image's pixel grid, so that its world coordinates still hold.
 void WriteOrigin(const FrameOrigin& origin, bool same_pixels, FitsBuilder& fits);
 
-// Reads the cards of WriteOrigin; image_cards are those that it did not add. Leaves the fibermap alone, and
-// trace shifts, which ReadTraceTable reads.
+// Reads the cards of WriteOrigin. image_cards are those that WriteOrigin did not add. Does not touch the
+// fibermap, nor trace shifts, which ReadTraceTable reads.
 void ReadOrigin(const std::vector<std::string>& cards, FrameOrigin& origin);
 
 }  // namespace spexd

@@ -20,8 +20,8 @@
 namespace spexd {
 namespace {
 
-// What the names of a file's HDUs begin with: nothing in a frame, "R_" in a file of spectra of camera r (a
-// coadd). An error for spectra of several cameras.
+// The prefix of the names of a file's HDUs: "" in a frame, "R_" in a file of spectra of camera r (a coadd).
+// An error if there are spectra of several cameras.
 absl::StatusOr<std::string> PrefixOf(const FitsFile& file) {
   if (file.Find({"FLUX"}) != nullptr) return "";
   std::string prefix;
@@ -38,7 +38,7 @@ absl::StatusOr<std::string> PrefixOf(const FitsFile& file) {
   return prefix;
 }
 
-// The scores of the first band whose columns are there; nullopt if there are none.
+// The scores of the first band whose columns exist; nullopt if there are none.
 absl::StatusOr<std::optional<Scores>> ReadScores(const FitsFile& file, int64_t fibres) {
   const Hdu* hdu = file.Find({"SCORES"});
   if (hdu == nullptr) return std::nullopt;
@@ -67,7 +67,7 @@ absl::StatusOr<std::optional<Scores>> ReadScores(const FitsFile& file, int64_t f
   return std::nullopt;
 }
 
-// Row indices from an image of integers or the column FIBER of a table.
+// Reads row indices from an image of integers or the column FIBER of a table.
 absl::StatusOr<std::vector<int>> ReadFibres(const Hdu& hdu) {
   std::vector<double> numbers;
   if (hdu.IsTable() && !hdu.IsTrue("ZIMAGE")) {
@@ -116,7 +116,7 @@ absl::StatusOr<Frame> ReadFrame(const Source& source, const Workers& workers) {
       flux->Has("SPECMIN") ? flux->Integer("SPECMIN") : flux->Integer("FIBERMIN");
   const int64_t first_fibre = first && *first >= 0 && *first <= INT32_MAX / 2 ? *first : 0;
   frame.fibres = {static_cast<int>(first_fibre), static_cast<int>(fibres)};
-  // A file of spectra tells where they come from in its first header.
+  // The first header of a file of spectra states their origin.
   const std::vector<std::string>& cards = prefix.empty() ? flux->cards : file.hdus().front().cards;
   ReadOrigin(cards, frame.origin);
   SPEXD_ASSIGN_OR_RETURN(frame.origin.traces, ReadTraceTable(file, cards, fibres));

@@ -46,10 +46,10 @@ absl::Status CheckFrame(const Frame& frame) {
   return absl::OkStatus();
 }
 
-// Wavelengths as a reader expects them: the rounding of numpy's grids is left to HDU WAVELENGTH.
+// Rounds wavelengths for header cards. HDU WAVELENGTH keeps the rounding errors of numpy's grids.
 double Tidy(double value) { return std::stod(absl::StrFormat("%.12g", value)); }
 
-// The numbers in FIBERMAP's column FIBER; the rows of the PSF where there is none.
+// The numbers in FIBERMAP's column FIBER, or the rows of the PSF if there is none.
 std::vector<int64_t> FibreNumbers(FibreRange fibres, const FrameOrigin& origin) {
   if (origin.fibermap) {
     absl::StatusOr<std::vector<int64_t>> numbers = IntegerColumn(*origin.fibermap, "FIBER");

@@ -33,15 +33,15 @@ namespace spexd {
 namespace {
 
 struct CopiedHdu {
-  std::vector<std::string> cards;  // all but END and checksums
-  std::string data;                // not padded
+  std::vector<std::string> cards;  // without END and checksums
+  std::string data;                // without padding
 };
 
 bool Is(absl::string_view card, std::initializer_list<absl::string_view> keywords) {
   return std::find(keywords.begin(), keywords.end(), CardKeyword(card)) != keywords.end();
 }
 
-// The cards but those that `drop` names, with their CONTINUE cards. All others stay as they are.
+// The cards except those that `drop` names, with their CONTINUE cards. All others stay unchanged.
 std::vector<std::string> Without(const std::vector<std::string>& cards,
                                  const std::function<bool(absl::string_view card)>& drop) {
   std::vector<std::string> kept;
@@ -72,8 +72,8 @@ bool AllFinite(absl::Span<const double> values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
-// `coefficients` of each fibre: the moved ones, then zeros. A fibre whose own are not finite keeps those, so
-// that it stays lost for readers.
+// The bytes of traces with `coefficients` coefficients for each fibre: the moved ones, then zeros. A fibre
+// whose own coefficients are not finite keeps those, so that readers treat it as lost.
 std::string TraceBytes(const LegendreTable& moved, absl::Span<const double> own, int64_t coefficients) {
   const int64_t fibres = moved.coeff.shape(0), own_count = static_cast<int64_t>(own.size()) / fibres;
   std::string bytes;
@@ -86,7 +86,7 @@ std::string TraceBytes(const LegendreTable& moved, absl::Span<const double> own,
   return bytes;
 }
 
-// XTRACE or YTRACE as a plain image of doubles.
+// Replaces XTRACE or YTRACE by a plain image of doubles.
 absl::Status ReplaceImage(const Hdu& hdu, bool primary, const LegendreTable& moved, CopiedHdu* copy) {
   SPEXD_ASSIGN_OR_RETURN(const auto own, (ReadImage<double, 2>(hdu)));
   const int64_t fibres = moved.coeff.shape(0), coefficients = moved.coeff.shape(1);
@@ -115,8 +115,8 @@ absl::Status ReplaceImage(const Hdu& hdu, bool primary, const LegendreTable& mov
   return absl::OkStatus();
 }
 
-// The parameter table of version 2, with moved rows X and Y (null: as they are) and COEFF of doubles, as many
-// for each fibre as the longer of them has.
+// Replaces rows X and Y of the parameter table of version 2 by moved ones (null: unchanged). COEFF becomes a
+// column of doubles, with as many coefficients for each fibre as the longer of the two has.
 absl::Status ReplaceRows(const Hdu& hdu, const Psf& psf, const LegendreTable* x, const LegendreTable* y,
                          CopiedHdu* copy) {
   SPEXD_ASSIGN_OR_RETURN(const TableView view, TableView::Make(hdu));
@@ -174,7 +174,7 @@ absl::Status ReplaceRows(const Hdu& hdu, const Psf& psf, const LegendreTable* x,
   return absl::OkStatus();
 }
 
-// Cards that tell where the moved PSF comes from.
+// Cards that state where the moved PSF comes from.
 absl::StatusOr<std::vector<std::string>> OriginCards(const std::string& psf_name, const TraceReport& report,
                                                      const std::string& image_name) {
   FitsBuilder fits(0);

@@ -22,7 +22,7 @@
 namespace spexd {
 namespace {
 
-// Limit far above any CCD, so that a small file of highly compressed tiles cannot take all memory.
+// A limit far above any CCD, so that a small file of highly compressed tiles cannot take all memory.
 constexpr int64_t kMaxCcdPixels = int64_t{1} << 28;
 
 absl::StatusOr<ImageLayout> CcdLayout(const Hdu& hdu, const std::stop_token& stop) {
@@ -54,7 +54,7 @@ absl::StatusOr<RawTable> ReadTable(const Hdu& hdu) {
   if (static_cast<int64_t>(hdu.data.size()) > kMaxTableBytes) {
     return hdu.Error(absl::StrFormat("has %d bytes, the limit is %d", hdu.data.size(), kMaxTableBytes));
   }
-  // A job also keeps a copy of its fibres' rows.
+  // Takes memory for a second copy, too: a job keeps the rows of its fibres.
   SPEXD_RETURN_IF_ERROR(hdu.TakeMemory(static_cast<int64_t>(hdu.data.size())));
   return ReadRawTable(hdu);
 }
@@ -63,8 +63,8 @@ absl::StatusOr<RawTable> ReadTable(const Hdu& hdu) {
 using Mask = std::unique_ptr<uint16_t[]>;
 static_assert(kUnusablePixelBits <= UINT16_MAX);
 
-// Sets pixels that the mask rule calls unusable to 0, and counts those of negative ivar. `mask` is null if no
-// pixel is flagged.
+// Sets pixels that are unusable by the mask rule to 0, and counts those of negative ivar. `mask` is null if
+// no pixel is flagged.
 absl::Status ApplyMaskRule(const uint16_t* mask, const Workers& workers, Image& image) {
   constexpr int64_t kPiece = 1 << 17;
   const int64_t count = image.pixels.size();
@@ -87,14 +87,14 @@ absl::Status ApplyMaskRule(const uint16_t* mask, const Workers& workers, Image& 
   return status;
 }
 
-// Of Image: the pixel and its ivar.
+// Bytes of a pixel and its ivar in Image.
 constexpr int64_t kBytesPerPixel = 2 * sizeof(float);
 
-// The image HDUs of a frame, found to be of one shape and with all their bytes.
+// The image HDUs of a frame, which have been checked to have one shape and all their bytes.
 struct Layouts {
   const Hdu* image_hdu = nullptr;
   const Hdu* ivar_hdu = nullptr;
-  const Hdu* mask_hdu = nullptr;  // or none
+  const Hdu* mask_hdu = nullptr;  // null if there is none
   ImageLayout image, ivar, mask;
 };
 
@@ -134,7 +134,8 @@ std::vector<std::pair<const Hdu*, const ImageLayout*>> PlanesOf(const Layouts& l
   return planes;
 }
 
-// Memory of the CodedImage beside its file, and of its block on a device; nullopt if the frame is none.
+// Memory of the CodedImage beside its file, and of its block on a device; nullopt if the frame cannot be read
+// as one.
 absl::StatusOr<std::optional<int64_t>> CodedBytes(const Layouts& layouts) {
   if (layouts.image.IsInteger() || layouts.ivar.IsInteger()) return std::nullopt;
   int64_t bytes = 0, rows = 0;

@@ -13,11 +13,11 @@
 namespace spexd {
 namespace {
 
-// The first HDU that has CAMERA or IN_PSF states it for the file.
+// Reads CAMERA and IN_PSF, each from the first HDU that has it.
 absl::Status ReadOrigin(const FitsFile& file, Psf& psf) {
-  constexpr size_t kMaxCameraCharacters = 68;  // of a card; it is kept with the PSF
+  constexpr size_t kMaxCameraCharacters = 68;  // a card has no room for more; the text is kept with the PSF
   constexpr size_t kMaxCharacters =
-      4096;  // of a path. It is kept with the PSF and sent with every job's result
+      4096;  // limit on a path, which is kept with the PSF and sent with every job's result
   for (const Hdu& hdu : file.hdus()) {
     if (psf.camera.empty())
       psf.camera = PrintableAscii(hdu.String("CAMERA").value_or("").substr(0, kMaxCameraCharacters));

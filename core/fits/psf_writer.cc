@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kVersion = 3;
 
-// The Legendre polynomial of degree `degree` at t and the one below it.
+// The Legendre polynomial of degree `degree` at t, and the one of the degree below.
 std::pair<double, double> LegendrePair(int degree, double t) {
   double below = 0, value = 1;
   for (int k = 0; k < degree; ++k) {
@@ -24,7 +24,7 @@ std::pair<double, double> LegendrePair(int degree, double t) {
   return {value, below};
 }
 
-// The same polynomial as a series on another domain: its projections, by Gauss-Legendre quadrature, which is
+// The same polynomial as a series on another domain, by projection with Gauss-Legendre quadrature, which is
 // exact here.
 LegendreTable OnDomain(const LegendreTable& table, double wave_min, double wave_max) {
   if (table.wave_min == wave_min && table.wave_max == wave_max) return table;
@@ -33,7 +33,7 @@ LegendreTable OnDomain(const LegendreTable& table, double wave_min, double wave_
   LegendreTable moved{Array<double, 2>({fibres, count}), wave_min, wave_max};
   for (int n = 0; n < count; ++n) {
     double node = std::cos(std::numbers::pi * (n + 0.75) / (count + 0.5)), slope = 1;
-    for (int step = 0; step < 50; ++step) {  // Newton's method; converges to the last bit long before
+    for (int step = 0; step < 50; ++step) {  // Newton's method, which converges long before the limit
       const auto [value, below] = LegendrePair(count, node);
       slope = count * (node * value - below) / (node * node - 1);
       node -= value / slope;
@@ -62,7 +62,7 @@ void WriteTrace(const char* name, const LegendreTable& table, const Psf& psf, Fi
 
 struct Row {
   std::string name;
-  const LegendreTable* table;  // nullptr: a constant
+  const LegendreTable* table;  // nullptr for a constant
   double constant = 0;
 };
 
@@ -77,7 +77,7 @@ std::vector<Row> TableRows(const GaussHermiteSpots& spots) {
           {absl::StrFormat("GH-%d-%d", x, y), term == core.terms.end() ? nullptr : &term->amplitude});
     }
   }
-  // Without a tail only its amplitude is 0: readers that evaluate it all the same divide by its core.
+  // Without a tail, only the amplitude is 0: readers that evaluate the tail anyway divide by its core.
   const Row tail[] = {{"TAILAMP", &spots.tail_amplitude},
                       {"TAILCORE", &spots.tail_core, 1},
                       {"TAILXSCA", &spots.tail_scale_x, 1},

@@ -1,6 +1,6 @@
-// Reading the pipeline's files. Nothing in an input file can crash these: every size is checked against the
+// Readers of the pipeline's files. Nothing in an input file can crash them: every size is checked against the
 // bytes that are there before memory is taken, and every error names the file, the HDU and what is wrong
-// (InvalidArgument). Those that take long are Cancelled if a stop is requested.
+// (InvalidArgument). Readers that take long return Cancelled if a stop is requested.
 #ifndef SPEXD_CORE_FITS_READERS_H_
 #define SPEXD_CORE_FITS_READERS_H_
 
@@ -21,46 +21,46 @@
 
 namespace spexd {
 
-// A preprocessed frame. HDUs IMAGE and IVAR (float, plain or tile-compressed), MASK (integer, optional: none
-// means no pixel is flagged), FIBERMAP (table, optional).
+// A preprocessed frame, from the HDUs IMAGE and IVAR (float, plain or tile-compressed), MASK (integer;
+// optional: without it no pixel is flagged) and FIBERMAP (table; optional).
 struct Preproc {
-  Image image;  // after the mask rule (core/model/image.h)
+  Image image;  // image after the mask rule (core/model/image.h)
   std::vector<std::string>
-      image_cards;  // the IMAGE header, 80 characters a card, without structural cards and END
+      image_cards;  // cards of the IMAGE header, 80 characters each, without structural cards and END
   std::optional<RawTable> fibermap;
 };
 
-// What a frame's headers say of it. Reading them takes no memory for pixels.
+// The contents of a frame's headers. Reading them takes no memory for pixels.
 struct PreprocHeader {
   int rows = 0;
   int columns = 0;
   std::vector<std::string> image_cards;  // as in Preproc
   std::optional<RawTable> fibermap;
-  int64_t decode_bytes = 0;  // upper estimate of the memory that ReadPreprocImage takes, its result included
-  std::optional<int64_t> coded_bytes;  // memory of ReadPreprocCoded and the source, which it keeps; none: it
-                                       // cannot read the frame
+  int64_t decode_bytes = 0;  // upper estimate of the memory of ReadPreprocImage, including its result
+  // Memory of ReadPreprocCoded and of the source, which it keeps; none if it cannot read the frame.
+  std::optional<int64_t> coded_bytes;
 };
 absl::StatusOr<PreprocHeader> ReadPreprocHeader(const Source& source, const Workers& workers = {});
 
 // The frame's image after the mask rule. The result does not depend on the number of threads.
 absl::StatusOr<Image> ReadPreprocImage(const Source& source, const Workers& workers = {});
 
-// The same image still coded; InvalidArgument unless its rows are in Rice coding, each by itself, as CFITSIO
-// writes them by default.
+// The same image, still coded. InvalidArgument unless each row is a tile of its own in Rice coding, as
+// CFITSIO writes them by default.
 absl::StatusOr<CodedImage> ReadPreprocCoded(const Source& source, const std::stop_token& stop = {});
 
-// Header and image.
+// Reads header and image.
 absl::StatusOr<Preproc> ReadPreproc(const Source& source, const Workers& workers = {});
 
-// A PSF of one of the types that core/fits/psf/psf_type.cc lists; others: as FindPsfType. The result passed
-// CheckPsf.
+// A PSF of one of the types that core/fits/psf/psf_type.cc lists. For other types, the error of FindPsfType.
+// The result has passed CheckPsf.
 absl::StatusOr<Psf> ReadPsf(const Source& source, const std::stop_token& stop = {});
 
 inline constexpr int64_t kMaxOutlineTableBytes = int64_t{64} << 20;
 
-// The same PSF, but without the coefficients of terms, or the images, that would take more than
-// max_table_bytes. It passed CheckPsfOutline and tells what a job with it needs (PsfBytes, Engine::Estimate),
-// for little memory: beside the terms, ten tables of at most 10 MB.
+// The PSF without the coefficients of terms, or the images, that would take more than max_table_bytes. It has
+// passed CheckPsfOutline and is enough to estimate what a job needs (PsfBytes, Engine::Estimate). It takes
+// little memory: beside the terms, ten tables of at most 10 MB.
 absl::StatusOr<Psf> ReadPsfOutline(const Source& source, int64_t max_table_bytes = kMaxOutlineTableBytes,
                                    const std::stop_token& stop = {});
 
@@ -69,33 +69,32 @@ inline constexpr int64_t kMaxTableBytes = int64_t{64} << 20;
 // A table HDU of any file, of at most kMaxTableBytes.
 absl::StatusOr<RawTable> ReadTableHdu(const Source& source, const std::string& hdu);
 
-// True spectra as WriteTruth writes them, or HDUs FLUX, WAVELENGTH and FIBER/FIBERS of that shape.
+// True spectra as WriteTruth writes them, or from HDUs FLUX, WAVELENGTH and FIBER/FIBERS of the same shapes.
 absl::StatusOr<Truth> ReadTruth(const Source& source);
 
-// A frame written by WriteFrame, or by the pipeline; or the spectra of one camera in a file as spex coadd writes
-// it, whose HDUs are named R_FLUX, R_IVAR and so on.
+// A frame written by WriteFrame or by the pipeline, or the spectra of one camera in a file of spex coadd,
+// whose HDUs are named R_FLUX, R_IVAR and so on.
 absl::StatusOr<Frame> ReadFrame(const Source& source, const Workers& workers = {});
 
-// What a file of extracted spectra is by its HDUs: a frame has FLUX, a file of targets' spectra B_FLUX, R_FLUX or
-// others of that kind. InvalidArgument where it is neither.
+// The kind of a file of extracted spectra, by its HDUs: a frame has FLUX; a file of targets' spectra has
+// B_FLUX, R_FLUX or the like. InvalidArgument if it is neither.
 enum class SpectraKind { kFrame, kTargets };
 absl::StatusOr<SpectraKind> KindOfSpectra(const Source& source);
 
-// A file of targets' spectra, as desispec and spex coadd write it: for each arm X (B, R, Z, or several
-// combined: BRZ) X_WAVELENGTH [bin], uniform; X_FLUX and X_IVAR [row, bin], of any values; X_MASK (optional:
-// none means 0); X_RESOLUTION [row, diagonal, bin] with an odd number of diagonals. FIBERMAP, with a row for
-// each spectrum of each arm; EXP_FIBERMAP (optional); SCORES (optional), of the same rows. At most
+// A file of targets' spectra, as desispec and spex coadd write it. Each arm X (B, R, Z, or several combined:
+// BRZ) has X_WAVELENGTH [bin], uniform; X_FLUX and X_IVAR [row, bin], of any values; X_MASK (optional: 0
+// without it); X_RESOLUTION [row, diagonal, bin] with an odd number of diagonals. FIBERMAP has a row for each
+// spectrum of each arm; EXP_FIBERMAP is optional, and so is SCORES, with the same rows as FIBERMAP. At most
 // kMaxTargetRows rows.
 absl::StatusOr<TargetSpectra> ReadTargetSpectra(const Source& source, const Workers& workers = {});
 
-// The header of its HDU FLUX, 80 characters a card, without END and the checksums.
+// The header of a frame's HDU FLUX, 80 characters a card, without END and the checksums.
 absl::StatusOr<std::vector<std::string>> ReadFrameCards(const Source& source);
 
-// One 2-D float image HDU by name ("" for the primary): model files, pictures.
-// A 1-D image comes back as one row.
+// A 2-D float image HDU by name ("" for the primary), such as a model. A 1-D image is returned as one row.
 absl::StatusOr<Array<float, 2>> ReadImageHdu(const Source& source, const std::string& hdu);
 
-// The same in double precision, and for cubes (fewer axes: leading ones of 1).
+// An image or a cube in double precision. Missing leading axes are taken as 1.
 absl::StatusOr<Array<double, 2>> ReadImageHduDouble(const Source& source, const std::string& hdu,
                                                     const Workers& workers = {});
 absl::StatusOr<Array<double, 3>> ReadCubeHduDouble(const Source& source, const std::string& hdu);

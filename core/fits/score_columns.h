@@ -1,4 +1,4 @@
-// The columns of HDU SCORES, one value per fibre.
+// The columns of HDU SCORES, with one value for each fibre.
 #ifndef SPEXD_CORE_FITS_SCORE_COLUMNS_H_
 #define SPEXD_CORE_FITS_SCORE_COLUMNS_H_
 
@@ -9,7 +9,7 @@
 namespace spexd {
 
 struct ScoreColumn {
-  const char* stem;  // of the name, which ends with the band: SUM_RAW_COUNT_R
+  const char* stem;  // the name without the band that ends it: SUM_RAW_COUNT of SUM_RAW_COUNT_R
   std::vector<double> Scores::* values;
   const char* comment;
   bool optional;  // may be missing in a file, and empty in Scores

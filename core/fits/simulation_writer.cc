@@ -13,7 +13,7 @@
 namespace spexd {
 namespace {
 
-// A column of numbers; those of the pipeline's fibermaps, without which its steps do not run.
+// A column of numbers. The list has those of the pipeline's fibermaps, without which its steps do not run.
 struct FibermapColumn {
   const char* name;
   const char* form;
@@ -37,7 +37,7 @@ constexpr FibermapColumn kNumberColumns[] = {
     {"FIBERASSIGN_Y", "1E", "mm", [](const FibermapRow& row) { return row.focal_y; }},
     {"DELTA_X", "1D", "mm", [](const FibermapRow&) { return 0.0; }},
     {"DELTA_Y", "1D", "mm", [](const FibermapRow&) { return 0.0; }},
-    {"GAIA_PHOT_G_MEAN_MAG", "1E", "mag", [](const FibermapRow&) { return 0.0; }},  // 0: not known
+    {"GAIA_PHOT_G_MEAN_MAG", "1E", "mag", [](const FibermapRow&) { return 0.0; }},  // 0: unknown
     {"GAIA_PHOT_BP_MEAN_MAG", "1E", "mag", [](const FibermapRow&) { return 0.0; }},
     {"GAIA_PHOT_RP_MEAN_MAG", "1E", "mag", [](const FibermapRow&) { return 0.0; }},
     {"EXPTIME", "1D", "s", [](const FibermapRow& row) { return row.exposure_seconds; }},

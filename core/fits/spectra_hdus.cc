@@ -21,7 +21,8 @@ WavelengthGrid GridOf(const std::vector<double>& wave, const Hdu& flux) {
   return grid;
 }
 
-// A [fibre, wave] image of the shape of `flux`; filled with zeros if it is missing and `required` is not set.
+// Reads a [fibre, wave] image of the shape of `flux`. A missing one is filled with zeros unless it is
+// `required`.
 template <typename T>
 absl::StatusOr<Array<T, 2>> ReadSpectra(const FitsFile& file, const std::string& name, const Hdu& flux,
                                         const Array<float, 2>::Shape& shape, bool required,
@@ -62,7 +63,7 @@ absl::StatusOr<std::vector<double>> ReadWavelengths(const FitsFile& file, const 
   const double step =
       wave.size() > 1 ? (wave.back() - wave.front()) / static_cast<double>(wave.size() - 1) : 1;
   for (size_t k = 0; k < wave.size(); ++k) {
-    // Written so that NaN fails.
+    // The comparison is written so that NaN fails.
     if (!(std::abs(wave[k] - (wave[0] + static_cast<double>(k) * step)) < 1e-3 * step) ||
         !std::isfinite(wave[k])) {
       return hdu->Error(

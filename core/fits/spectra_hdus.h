@@ -1,4 +1,4 @@
-// The HDUs that hold the spectra of one camera, in frames and in files of spectra of several.
+// The HDUs that hold the spectra of one camera, in frames and in files of spectra of several cameras.
 #ifndef SPEXD_CORE_FITS_SPECTRA_HDUS_H_
 #define SPEXD_CORE_FITS_SPECTRA_HDUS_H_
 
@@ -17,28 +17,29 @@
 
 namespace spexd {
 
-// The names of the arms of a file of spectra, in the order of their HDUs. InvalidArgument: it has none, more
-// than 16, or one twice.
+// The names of the arms in a file of spectra, in the order of their HDUs. InvalidArgument if there is none,
+// more than 16, or one twice.
 absl::StatusOr<std::vector<std::string>> ArmsOfSpectra(const FitsFile& file);
 
-// HDU WAVELENGTH or WAVE behind the prefix: at most kMaxWavelengthBins, Angstrom. InvalidArgument unless they
-// are finite, increasing and uniform.
+// The wavelengths, in Angstrom, of the HDU WAVELENGTH or WAVE with the prefix. InvalidArgument unless they
+// are at most kMaxWavelengthBins, finite, increasing and uniform.
 absl::StatusOr<std::vector<double>> ReadWavelengths(const FitsFile& file, const std::string& prefix);
 
-// InvalidArgument that names the HDU unless `shape` is that.
+// InvalidArgument, naming the HDU, unless `shape` is [fibres, bins].
 absl::Status CheckSpectraShape(const Hdu& hdu, const Array<float, 2>::Shape& shape, int64_t fibres,
                                int64_t bins);
 
 struct CameraHdus {
-  std::string prefix;  // of the HDUs' names: "", or "R_"
+  std::string prefix;  // prefix of the HDUs' names, such as "R_"; may be ""
   int64_t max_rows = kMaxFibres;
-  bool chi2pix = true;  // is read, or 0 where the file has none; else the result has no chi2pix
+  // Whether chi2pix is read, as 0 if the file has none. Otherwise the result has no chi2pix.
+  bool chi2pix = true;
 };
 struct CameraSpectra {
-  WavelengthGrid grid;  // Wave(j) are the wavelengths of the file, to the bit if this program wrote them
+  WavelengthGrid grid;  // Wave(j) gives the file's wavelengths, to the bit if this program wrote them
   Spectra spectra;
 };
-// WAVELENGTH [bin]; FLUX and IVAR [fibre, bin]; MASK and CHI2PIX, 0 where the file has none; RESOLUTION
+// Reads WAVELENGTH [bin]; FLUX and IVAR [fibre, bin]; MASK and CHI2PIX, 0 if the file has none; RESOLUTION
 // [fibre, diagonal, bin] with an odd number of diagonals. Takes their memory from the file's account.
 absl::StatusOr<CameraSpectra> ReadCameraSpectra(const FitsFile& file, const CameraHdus& hdus,
                                                 const Workers& workers = {});

@@ -24,7 +24,7 @@ namespace {
 constexpr absl::string_view kFluxEnd = "_FLUX";
 constexpr size_t kMaxArmName = 8, kMaxArms = 16;
 
-// The arm whose flux an HDU of this name holds; "" for another HDU.
+// The arm whose flux an HDU with this name holds; "" for other HDUs.
 std::string ArmOfHdu(absl::string_view name) {
   if (!absl::EndsWith(name, kFluxEnd)) return "";
   const absl::string_view arm = name.substr(0, name.size() - kFluxEnd.size());
@@ -32,7 +32,7 @@ std::string ArmOfHdu(absl::string_view name) {
   return is_name ? std::string(arm) : "";
 }
 
-// Arms in the order of their HDUs.
+// The arms in the order of their HDUs.
 std::vector<std::string> ArmsOf(const FitsFile& file) {
   std::vector<std::string> arms;
   for (const Hdu& hdu : file.hdus()) {
@@ -47,7 +47,7 @@ absl::Status NoSpectra(const FitsFile& file) {
       absl::StrCat(file.name(), ": neither a frame (HDU FLUX) nor spectra (B_FLUX ..)"));
 }
 
-// A table that has a row for each spectrum of the file.
+// Reads a table that has a row for each spectrum of the file.
 absl::StatusOr<RawTable> ReadRowsTable(const Hdu& hdu, const SpectraArm& arm) {
   SPEXD_ASSIGN_OR_RETURN(RawTable table, ReadRawTable(hdu));
   const int64_t rows = arm.spectra.flux.shape(0);
@@ -104,7 +104,7 @@ absl::StatusOr<TargetSpectra> ReadTargetSpectra(const Source& source, const Work
   TargetSpectra spectra;
   spectra.name = source.name().substr(source.name().rfind('/') + 1);
   SPEXD_ASSIGN_OR_RETURN(spectra.arms, ReadArms(file, workers));
-  // Before they change places: messages name the file's first.
+  // Done before arms are sorted, because messages name the file's first arm.
   SPEXD_ASSIGN_OR_RETURN(const Hdu* fibermap, file.Get({"FIBERMAP"}));
   SPEXD_ASSIGN_OR_RETURN(spectra.fibermap, ReadRowsTable(*fibermap, spectra.arms[0]));
   if (const Hdu* scores = file.Find({"SCORES"})) {

@@ -34,7 +34,7 @@ std::vector<SourceColumn> NumberColumns(const TrueSources& sources) {
     SourceColumn& column = columns.emplace_back(SourceColumn{std::move(name), unit, {}});
     for (const TrueSource& source : sources.fibres) column.values.push_back(value(source));
   };
-  // A source of another kind has no list of these at all.
+  // A source of another kind has an empty list.
   const auto item = [](const std::vector<double>& list, size_t k) { return k < list.size() ? list[k] : NAN; };
   add("THROUGHPUT", "", [](const TrueSource& source) { return source.throughput; });
   add("FLAT", "", [](const TrueSource& source) { return source.flat; });
@@ -93,8 +93,8 @@ absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid
     for (int64_t j = 0; j < grid.count; ++j)
       flat(i, j) = static_cast<float>(source.flat * FringesAt(source, grid.Wave(static_cast<int>(j))));
   }
-  // A flat that was measured has errors, bad pixels and the spectrum of its lamp, and the pipeline reads
-  // them. This one is exact: its relative error of 1e-6 is far below those of spectra.
+  // A measured flat has errors, bad pixels and the spectrum of its lamp, and the pipeline reads them. This
+  // flat is exact: its relative error of 1e-6 is far below those of spectra.
   const Array<float, 2> ivar({fibres, grid.count}, 1e12f);
   const Array<uint32_t, 2> mask({fibres, grid.count}, 0);
   const std::vector<float> lamp(static_cast<size_t>(grid.count), 1.0f);

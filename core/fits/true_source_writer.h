@@ -1,4 +1,5 @@
-// The files of a simulated field beside its spectra; written as all files are (core/fits/writers.h).
+// Writers of the files of a simulated field beside its spectra, in the way of all files
+// (core/fits/writers.h).
 #ifndef SPEXD_CORE_FITS_TRUE_SOURCE_WRITER_H_
 #define SPEXD_CORE_FITS_TRUE_SOURCE_WRITER_H_
 
@@ -10,14 +11,14 @@
 
 namespace spexd {
 
-// HDU TRUTH, a row for each fibre: TARGETID, FIBER, OBJTYPE (SKY, STAR or GALAXY), THROUGHPUT, FLAT,
+// Writes HDU TRUTH, a row for each fibre: TARGETID, FIBER, OBJTYPE (SKY, STAR or GALAXY), THROUGHPUT, FLAT,
 // FRINGEPHASE, LEVEL, VRAD, VSINI, the parameters of the templates, Z, LINESIGMA, and FLUX_ of each group of
 // lines.
 absl::Status WriteTrueSources(const TrueSources& sources, const std::string& path);
 
-// HDU FIBERFLAT [fibre, bin]: FLAT times FringesAt of each fibre, and WAVELENGTH. IVAR, MASK and MEANSPEC are
-// those of an exact flat under a lamp of constant light: desispec's read_fiberflat needs them. `camera`:
-// CAMERA, such as r0.
+// Writes HDU FIBERFLAT [fibre, bin], which is FLAT times FringesAt of each fibre, and WAVELENGTH. IVAR, MASK
+// and MEANSPEC are those of an exact flat under a lamp of constant light; desispec's read_fiberflat needs
+// them. `camera`: CAMERA, such as r0.
 absl::Status WriteTrueFiberflat(const TrueSources& sources, const WavelengthGrid& grid,
                                 const std::string& camera, const std::string& path);
 

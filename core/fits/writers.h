@@ -1,7 +1,7 @@
-// Writing files: through CFITSIO, with checksums, to a temporary name in the target's folder that is renamed
-// when complete. A name that ends in ".gz" is gzipped. An error (PermissionDenied, NotFound,
-// ResourceExhausted for a full disk, Internal else) names the path, and leaves neither a half-written file
-// nor the temporary one.
+// Writers of files. They use CFITSIO, add checksums, and write to a temporary name in the target's folder
+// that is renamed when complete. A file whose name ends in ".gz" is gzipped. An error (PermissionDenied,
+// NotFound, ResourceExhausted for a full disk, else Internal) names the path and leaves neither a
+// half-written file nor the temporary one.
 #ifndef SPEXD_CORE_FITS_WRITERS_H_
 #define SPEXD_CORE_FITS_WRITERS_H_
 
@@ -18,18 +18,18 @@
 
 namespace spexd {
 
-// The output frame: HDUs FLUX (primary), IVAR, MASK, WAVELENGTH, RESOLUTION, FIBERMAP, CHI2PIX, SCORES,
-// TRACESHIFT; see core/fits/README.md. The bytes depend on `frame` alone (no dates). Up to `threads` threads
-// write it.
+// Writes the output frame: HDUs FLUX (primary), IVAR, MASK, WAVELENGTH, RESOLUTION, FIBERMAP, CHI2PIX, SCORES
+// and TRACESHIFT (core/fits/README.md). The bytes depend only on `frame`; they have no dates. Uses up to
+// `threads` threads.
 absl::Status WriteFrame(const Frame& frame, const std::string& path, int threads = 1);
 
-// The header of HDU FLUX as WriteFrame writes it, 80 characters a card, without END and the checksums.
-// `fibres`, `grid`: the frame's.
+// The header of HDU FLUX as WriteFrame writes it, 80 characters a card, without END and the checksums. `grid`
+// and `fibres` are the frame's.
 absl::StatusOr<std::vector<std::string>> FrameCards(const WavelengthGrid& grid, FibreRange fibres,
                                                     const FrameOrigin& origin);
 
-// The 2-D model image as the primary HDU, with the cards of the input image. Its name is MODEL, not that of
-// the input's HDU, from which the pipeline's model has its header and its name.
+// Writes the 2-D model image as the primary HDU, with the cards of the input image. The HDU is named MODEL.
+// The pipeline's model has the header and the name of the input's HDU.
 absl::Status WriteModel(const Array<float, 2>& model, const FrameOrigin& origin, const std::string& path,
                         int threads = 1);
 
@@ -46,23 +46,22 @@ struct FibermapRow {
   double exposure_seconds = 0;
 };
 
-// The simulator's values of ivar are multiples of this, so that Rice coding holds them exactly: quantised,
-// the few small values of a row would lose much, or become negative. 1/electron^2; at 1e5 electrons half of
-// it is 0.3 % of ivar.
+// The simulator's values of ivar are multiples of this (1/electron^2), so that Rice coding holds them
+// exactly. If they were quantised, the few small values of a row would lose much or become negative. At 1e5
+// electrons, half of it is 0.3 % of ivar.
 inline constexpr double kIvarStep = 0x1p-24;
 
-// For the simulator: IMAGE, IVAR, MASK (always in Rice coding), READNOISE, FIBERMAP. `rice` compresses all
-// images: IMAGE is quantised, IVAR is rounded to multiples of kIvarStep.
+// A simulated frame: IMAGE, IVAR, MASK (always in Rice coding), READNOISE and FIBERMAP.
 struct PreprocFile {
   Array<float, 2> pixels, ivar;
   Array<int32_t, 2> mask;
   Array<float, 2> readnoise;
   std::vector<FibermapRow> fibermap;
-  std::vector<std::string> extra_cards;  // for the IMAGE header, 80 characters each
+  std::vector<std::string> extra_cards;  // cards for the IMAGE header, 80 characters each
 };
 absl::Status WritePreproc(const PreprocFile& preproc, const std::string& path, bool rice);
 
-// True spectra: HDUs FLUX [fibre, wave] (electrons / Angstrom, f4), WAVELENGTH (f8), FIBER (i4).
+// Writes true spectra: HDUs FLUX [fibre, wave] (electrons / Angstrom, f4), WAVELENGTH (f8) and FIBER (i4).
 absl::Status WriteTruth(const Truth& truth, const std::string& path);
 
 }  // namespace spexd

@@ -22,7 +22,7 @@ constexpr double kSunGm = 1.3271244e20;   // m^3 / s^2
 constexpr double kEarthGm = 3.986004e14;  // m^3 / s^2
 constexpr double kSiteRadius = 6.3742e6;  // metres from the Earth's centre
 
-// The span of the ephemeris and of UTC.
+// The span of the ephemeris and of UTC, as modified Julian dates.
 constexpr double kMinMjd = 41317;  // 1972-01-01
 constexpr double kMaxMjd = 88069;  // 2100-01-01
 
@@ -92,7 +92,7 @@ absl::StatusOr<double> BarycentricFactor(const Pointing& pointing) {
   SPEXD_RETURN_IF_ERROR(Check(pointing));
   eraASTROM site;
   double equation_of_origins = 0;
-  // UT1 - UTC, polar motion and refraction are left out: below 1e-10 in the factor.
+  // UT1 - UTC, polar motion and refraction are left out: they change the factor by less than 1e-10.
   const int status = eraApco13(ERFA_DJM0, pointing.mjd, 0, kLongitude * ERFA_DD2R, kLatitude * ERFA_DD2R,
                                kHeight, 0, 0, 0, 0, 0, 0.5, &site, &equation_of_origins);
   if (status < 0) {

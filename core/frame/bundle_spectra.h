@@ -1,4 +1,4 @@
-// A finished bundle in float32, as it goes on the wire and into files.
+// A finished bundle in float32, as messages and files carry it.
 #ifndef SPEXD_CORE_FRAME_BUNDLE_SPECTRA_H_
 #define SPEXD_CORE_FRAME_BUNDLE_SPECTRA_H_
 
@@ -11,13 +11,13 @@ namespace spexd {
 struct BundleSpectra {
   int bundle = 0;
   FibreRange fibres;
-  absl::Status status;                  // not OK: the bundle failed, all its bins are NODATA
+  absl::Status status;                  // not OK if the bundle failed; then all its bins are NODATA
   double residual = 0, root_error = 0;  // see BundleResult
   Spectra spectra;
-  ModelWindow model;  // empty unless asked for
+  ModelWindow model;  // empty unless requested
 };
 
-// Converts an engine's result, rounded to float32 unless the engine did that.
+// Converts an engine's result. Rounds to float32 unless the engine did.
 BundleSpectra ToBundleSpectra(BundleResult result);
 
 }  // namespace spexd

@@ -14,8 +14,8 @@
 namespace spexd {
 namespace {
 
-// Keywords of structure that stand alone, those of compression, and those that an index follows (NAXIS1,
-// TTYPE12).
+// Keywords of structure that stand alone, keywords that an index follows (NAXIS1, TTYPE12), and those of
+// compression.
 constexpr std::array<absl::string_view, 25> kStructural = {
     "SIMPLE", "XTENSION", "BITPIX",  "NAXIS",    "EXTEND",   "PCOUNT",   "GCOUNT",  "GROUPS", "TFIELDS",
     "THEAP",  "EXTNAME",  "EXTVER",  "EXTLEVEL", "CHECKSUM", "DATASUM",  "BSCALE",  "BZERO",  "BLANK",
@@ -39,7 +39,7 @@ bool IsIndexed(absl::string_view keyword) {
   return digits > 0 && Contains(kIndexed, keyword.substr(0, keyword.size() - digits));
 }
 
-// The two comments that FITS libraries put into every primary header.
+// Whether a card is one of the two comments that FITS libraries put into every primary header.
 bool IsFormatNotice(absl::string_view card) {
   return absl::StartsWith(card, "COMMENT   FITS (Flexible Image Transport System) format") ||
          absl::StartsWith(card, "COMMENT   and Astrophysics', volume 376, page 359");

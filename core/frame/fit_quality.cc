@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kFibresToName = 3;
 
-// Finds the median of the values of many fibres. A sample tells between which bounds it lies; only the values
+// Finds the median of the values of many fibres. A sample gives bounds between which it lies; only values
 // between them are kept.
 class MedianOfAll {
  public:
@@ -24,7 +24,7 @@ class MedianOfAll {
     constexpr int64_t kStep = 16;
     std::vector<double> sample;
     for (size_t i = 0; i < spectra.fibres.size(); ++i) {
-      near_[i].reserve(static_cast<size_t>(spectra.bins));  // Take must not fail
+      near_[i].reserve(static_cast<size_t>(spectra.bins));  // no allocation is left to fail in Take
       for (int64_t j = static_cast<int64_t>(i) % kStep; j < spectra.bins; j += kStep)
         if (spectra.fibres[i].HasData(j)) sample.push_back(spectra.fibres[i].chi2pix[j]);
     }
@@ -38,7 +38,7 @@ class MedianOfAll {
     high_ = *high;
   }
 
-  // Takes the values of a fibre. May be called for several fibres at the same time.
+  // Takes the values of a fibre. Thread-safe for different fibres.
   void Take(int64_t fibre, const std::vector<double>& values) {
     int64_t below = 0;
     for (const double value : values) below += value < low_ ? 1 : 0;
@@ -47,8 +47,8 @@ class MedianOfAll {
       if (value >= low_ && value <= high_) near_[fibre].push_back(value);
   }
 
-  // The median of all `count` values that were taken. In one of ten thousand frames the sample misled; then it is the
-  // bound beyond which the median lies.
+  // The median of all `count` values taken. In one of ten thousand frames the sample misleads; the result is
+  // then the bound beyond which the median lies.
   double Median(int64_t count) const {
     const int64_t below = std::accumulate(below_.begin(), below_.end(), int64_t{0});
     std::vector<double> near;
@@ -65,12 +65,12 @@ class MedianOfAll {
  private:
   double low_ = -std::numeric_limits<double>::infinity(), high_ = -low_;
   std::vector<std::vector<double>> near_;  // [fibre]
-  std::vector<int64_t> below_;             // [fibre]: how many are below low_
+  std::vector<int64_t> below_;             // [fibre]: number of values below low_
 };
 
 constexpr auto IsOutlier = [](double chi2pix) { return chi2pix > kOutlierChi2pix; };
 
-// The fibres that `named` allows, those of the largest median first.
+// The fibres that `named` accepts, in descending order of their medians.
 template <typename Named>
 std::vector<int> WorstFibres(const FrameFit& fit, Named named) {
   std::vector<int> worst;
@@ -82,14 +82,14 @@ std::vector<int> WorstFibres(const FrameFit& fit, Named named) {
   return worst;
 }
 
-// A warning is made when memory may be short; absl::StrFormat would end the process.
+// Formats a number. Warnings are made when memory may be short, and absl::StrFormat would end the process.
 std::string Fixed(double value, int digits) {
   std::array<char, 64> text;
   std::snprintf(text.data(), text.size(), "%.*f", digits, value);
   return text.data();
 }
 
-// "12 (median 2.24), 3 (1.80), 7 (1.71)"
+// A list such as "12 (median 2.24), 3 (1.80), 7 (1.71)".
 std::string Name(const FrameFit& fit, const std::vector<int>& worst, FibreRange fibres) {
   std::string names;
   for (size_t k = 0; k < std::min<size_t>(worst.size(), kFibresToName); ++k) {
@@ -104,7 +104,7 @@ std::string Numbers(const FitQuality& fit) {
                       " % of bins above ", Fixed(kOutlierChi2pix, 2));
 }
 
-// "at most 1.00 and 5 %"
+// The text "at most 1.00 and 5 %".
 std::string Limits() {
   return absl::StrCat("at most ", Fixed(kGoodMedian, 2), " and ", Fixed(100 * kGoodOutliers, 0), " %");
 }

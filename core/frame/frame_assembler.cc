@@ -34,7 +34,7 @@ void FillRows(T value, int64_t first, int64_t count, Array<T, N>& to) {
   std::fill_n(to.data() + first * row, count * row, value);
 }
 
-// Reserves room for all fibres; Add fills it.
+// Reserves room for all fibres, which Add fills.
 Spectra MakeSpectra(int64_t fibres, int64_t bins) {
   Spectra spectra;
   spectra.flux.Reshape({fibres, bins});
@@ -45,7 +45,7 @@ Spectra MakeSpectra(int64_t fibres, int64_t bins) {
   return spectra;
 }
 
-// Values of fibres without data.
+// Fills in the values of fibres without data.
 void FillNoData(int64_t first, int64_t count, Spectra* spectra) {
   FillRows(0.0f, first, count, spectra->flux);
   FillRows(0.0f, first, count, spectra->ivar);
@@ -118,7 +118,7 @@ absl::Status FrameAssembler::Add(const BundleSpectra& bundle, bool in_place) {
           absl::StrFormat("bundle %d: fibre %d came before", bundle.bundle, range.first + i));
     }
   }
-  // A bundle that failed need not carry its empty spectra.
+  // A bundle that failed may leave its spectra empty.
   const bool empty = !in_place && !bundle.status.ok() && bundle.spectra.flux.empty();
   if (!empty && !in_place) SPEXD_RETURN_IF_ERROR(CheckSpectra(bundle, grid_.count));
   const bool model = model_rows_ > 0 && (bundle.status.ok() || !bundle.model.pixels.empty());
@@ -181,7 +181,7 @@ Frame FrameAssembler::Finish(FrameOrigin origin, const FrameSummary& summary) {
   frame.scores = summary.scores;
   if (summary.fit.has_value()) AddFit(*summary.fit, &frame);
   for (const int64_t index : summary.bad2dfit) {
-    // The summary may have come over a wire.
+    // The summary may come from another machine.
     if (index >= 0 && index < frame.spectra.mask.size()) frame.spectra.mask.data()[index] |= kMaskBad2dFit;
   }
   return frame;

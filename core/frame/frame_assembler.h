@@ -1,4 +1,4 @@
-// Puts bundles together into a frame, in whatever order they come.
+// Assembly of bundles into a frame, in any order of arrival.
 #ifndef SPEXD_CORE_FRAME_FRAME_ASSEMBLER_H_
 #define SPEXD_CORE_FRAME_FRAME_ASSEMBLER_H_
 
@@ -16,19 +16,19 @@
 
 namespace spexd {
 
-// Results that need all bundles. They are small: the server sends them, the client applies them.
+// Results that need all bundles. They are small, so the server sends them and the client applies them.
 struct FrameSummary {
   std::vector<int64_t>
       bad2dfit;  // flat indices (fibre * bins + bin) of bins whose MASK gains BAD2DFIT, ascending
   std::optional<FrameFit> fit;   // none if the server does not send it
-  std::optional<Scores> scores;  // none if not asked for or the grid lies outside the camera's window
+  std::optional<Scores> scores;  // none if not requested or if the grid lies outside the camera's window
   std::vector<std::string> failed_bundles;  // "bundle 3 (fibres 75-99): reason"
-  // What a user should know about the inputs of a job that went well, one sentence each.
+  // Sentences about the inputs that a user should know of, although the job went well.
   std::vector<std::string> warnings;
-  // Largest residual of the bundles' fluxes (see BundleResult), including bundles that failed; none if the
-  // server does not send it.
+  // The largest residual of the bundles' fluxes (see BundleResult), including bundles that failed; none if
+  // the server does not send it.
   std::optional<double> largest_residual;
-  // Likewise the largest root error (see BundleResult).
+  // The largest root error (see BundleResult), likewise.
   std::optional<double> largest_root_error;
   int64_t masked_bins = 0;  // bins with MASK != 0 in the finished frame
   int64_t nodata_bins = 0;
@@ -36,30 +36,30 @@ struct FrameSummary {
 
 class FrameAssembler {
  public:
-  // rows, columns: size of the model image; 0 if no model is wanted.
+  // rows, columns: size of the model image; 0 if no model is requested.
   FrameAssembler(const WavelengthGrid& grid, FibreRange fibres, int model_rows = 0, int model_columns = 0);
   FrameAssembler(FrameAssembler&&) = default;
   FrameAssembler& operator=(FrameAssembler&&) = default;
-  // Makes an assembler that only checks and summarises. It copies nothing: the bundles that are added must
-  // live until Summarise. Makes no frame.
+  // Makes an assembler that only checks and summarises, and makes no frame. It copies nothing: the bundles
+  // that are added must live until Summarise.
   static FrameAssembler ForSummary(const WavelengthGrid& grid, FibreRange fibres);
 
-  // The spectra of all fibres. What is written there before its bundle is added need not be in the bundle.
-  // REQUIRES: not ForSummary.
+  // The spectra of all fibres. Values that the caller writes here before it adds their bundle need not be in
+  // the bundle. REQUIRES: not ForSummary.
   Spectra* spectra() { return &spectra_; }
-  // Adds a bundle, whose values are `in_place` if they were written to spectra(). InvalidArgument if its
-  // shape or fibres do not fit, or if it was added before.
+  // Adds a bundle. `in_place`: its values were written to spectra(). InvalidArgument if its shape or fibres
+  // do not fit, or if it was added before.
   absl::Status Add(const BundleSpectra& bundle, bool in_place = false);
-  // Whether every fibre has come.
+  // Whether all fibres have arrived.
   bool complete() const;
 
-  // Computes BAD2DFIT and scores from the bundles added, by up to `threads` threads. REQUIRES: complete().
+  // Computes BAD2DFIT and scores from the bundles added, on up to `threads` threads. REQUIRES: complete().
   FrameSummary Summarise(bool scores, int threads = 1) const;
   // Returns the frame with the summary's bits and scores. Moves the spectra out. REQUIRES: complete(), not
   // ForSummary.
   Frame Finish(FrameOrigin origin, const FrameSummary& summary);
-  // Sum of the bundles' models in bundle order, whatever order they came in. REQUIRES: complete(), model
-  // wanted.
+  // The sum of the bundles' models in bundle order, whatever their order of arrival. REQUIRES: complete(),
+  // and a model was requested.
   Array<float, 2> Model() const;
 
  private:
@@ -68,8 +68,8 @@ class FrameAssembler {
 
   WavelengthGrid grid_;
   FibreRange fibres_;
-  Spectra spectra_;   // of one fibre without data, ForSummary
-  SpectraView view_;  // of spectra_, or of the bundles
+  Spectra spectra_;   // those of one fibre without data, if ForSummary
+  SpectraView view_;  // view of spectra_, or of the bundles
   bool summary_only_ = false;
   std::vector<bool> present_;  // [fibre]
   int model_rows_, model_columns_;

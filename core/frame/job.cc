@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kDefaultBinWidth = 0.8;  // Angstrom
 
-// Memory of a frame's spectra per fibre and bin, and the limit for one job.
+// Memory of a frame's spectra for each fibre and bin, and the limit for one job.
 constexpr int64_t kOutputBytesPerBin = 64;
 constexpr int64_t kMaxOutputBytes = int64_t{16} << 30;
 
@@ -128,7 +128,7 @@ absl::StatusOr<JobPlan> PlanJob(const JobSpec& asked, const JobInput& input) {
   SPEXD_RETURN_IF_ERROR(CheckCameras(input));
   SPEXD_RETURN_IF_ERROR(CheckImage(input));
   JobSpec spec = asked;
-  if (!spec.psferr.has_value()) spec.psferr = psf.psferr;  // within the same limits
+  if (!spec.psferr.has_value()) spec.psferr = psf.psferr;  // CheckJobOptions applies the same limits to it
   SPEXD_RETURN_IF_ERROR(CheckJobOptions(spec));
 
   JobPlan plan;

@@ -9,7 +9,7 @@ namespace spexd {
 namespace {
 
 absl::Status CheckWavelengths(const WavelengthGrid& grid) {
-  // Only for errors: Abseil ends the process where memory for it cannot be had.
+  // Called only for errors: Abseil ends the process if it finds no memory for the text.
   const auto given = [&grid] {
     return absl::StrFormat("wavelength grid from %g by %g Angstrom", grid.first, grid.step);
   };
@@ -67,7 +67,7 @@ void JobOption::SetNumber(double number, JobSpec* spec) const {
 }
 
 absl::Status JobOption::Check(double number) const {
-  if (number >= min && number <= max) return absl::OkStatus();  // NaN is neither
+  if (number >= min && number <= max) return absl::OkStatus();  // NaN fails both comparisons
   return absl::InvalidArgumentError(
       absl::StrFormat("%s is %.15g, must be %.15g to %.15g", name, number, min, max));
 }

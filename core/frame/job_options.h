@@ -1,5 +1,5 @@
-// The one definition of each of a job's options: its names, limits and meaning. The checks, the header that
-// goes to a server, spex's flags and the Python package follow from it.
+// The definition of each of a job's options: its names, limits and meaning. The checks, the header that goes
+// to a server, spex's flags and the Python package are derived from it.
 #ifndef SPEXD_CORE_FRAME_JOB_OPTIONS_H_
 #define SPEXD_CORE_FRAME_JOB_OPTIONS_H_
 
@@ -20,26 +20,26 @@ struct JobOption {
                    std::optional<double> JobSpec::*, bool JobSpec::*,
                    std::optional<WavelengthGrid> JobSpec::*, TraceAxes JobSpec::*, TraceDegrees JobSpec::*>;
 
-  const char* name;        // in messages, and the keyword in Python
-  const char* field;       // of v1::JobHeader
-  const char* flag;        // of spex; "" if another flag implies the option
-  const char* short_flag;  // or ""
+  const char* name;        // name in messages, and keyword in Python
+  const char* field;       // field of v1::JobHeader
+  const char* flag;        // flag of spex; "" if another flag implies the option
+  const char* short_flag;  // short flag of spex; "" if there is none
   Member value;
   const char* help = "";
-  double min = 0, max = 1;       // of numbers; bools are 0 or 1
-  bool negated = false;          // field and flag say the opposite
-  bool for_server_only = false;  // without effect in a process of the user's
+  double min = 0, max = 1;       // limits of numbers; bools are 0 or 1
+  bool negated = false;          // field and flag have the opposite meaning
+  bool for_server_only = false;  // has no effect in the user's own process
 
-  // The value as a number; none for one that is not set, for the grid and for degrees.
+  // The value as a number; none if it is not set, and for the grid and the degrees.
   std::optional<double> NumberIn(const JobSpec& spec) const;
-  // REQUIRES: Check(number) is OK, and the option is a number.
+  // Sets the option. REQUIRES: Check(number) is OK, and the option is a number.
   void SetNumber(double number, JobSpec* spec) const;
-  // InvalidArgument names option, value and limits.
+  // InvalidArgument, naming the option, the value and the limits, if the number is out of range.
   absl::Status Check(double number) const;
 };
 
-// All options, in the order of the documentation. The limits of psferr and regularize keep squares and
-// products of them far from overflow; no sensible value comes near.
+// All options, in the order of the documentation. The limits of psferr and regularize keep their squares and
+// products far from overflow; no sensible value comes near.
 // clang-format off
 inline constexpr JobOption kJobOptions[] = {
     {"wavelength", "grid", "--wavelength", "-w", &JobSpec::grid,
@@ -69,9 +69,9 @@ inline constexpr JobOption kJobOptions[] = {
 };
 // clang-format on
 
-// InvalidArgument names the first option that is out of range by itself, its value and its limits, or an
-// option of trace shifts in a job that measures none. `trace_reference`: whether the job has a reference
-// spectrum. PlanJob checks the rest.
+// Checks options by themselves; PlanJob checks the rest. InvalidArgument, naming the option, its value and
+// its limits, for the first option that is out of range, or for an option of trace shifts in a job that
+// measures none. `trace_reference`: whether the job has a reference spectrum.
 absl::Status CheckJobOptions(const JobSpec& spec, bool trace_reference = false);
 
 }  // namespace spexd

@@ -20,7 +20,7 @@ Window WindowOf(char band) {
   return {7600, 9800};
 }
 
-// Returns false if no value exceeds kBad2dFitFactor times the median; then the median is not needed.
+// Returns false if no value exceeds kBad2dFitFactor times the median, which is then not needed.
 bool MayExceed(const std::vector<double>& values) {
   if (values.empty()) return false;
   const double most = *std::max_element(values.begin(), values.end());
@@ -50,10 +50,10 @@ void TakeChi2pix(const FibreBins& fibre, int64_t bins, std::vector<double>* samp
 
 void ForEachFibre(const SpectraView& spectra, int threads,
                   absl::FunctionRef<void(int64_t fibre, std::vector<double>* scratch)> work) {
-  constexpr int64_t kFibresInBlock = 25;  // so that few threads are started for few spectra
+  constexpr int64_t kFibresInBlock = 25;  // few threads are started for few spectra
   const int64_t fibres = static_cast<int64_t>(spectra.fibres.size());
   const int64_t blocks = (fibres + kFibresInBlock - 1) / kFibresInBlock;
-  // Memory is taken here: no block can fail.
+  // All memory is taken here, so no block can fail.
   std::vector<std::vector<double>> scratch(blocks, std::vector<double>(spectra.bins));
   ParallelFor(blocks, threads, [&](int64_t block) {
     for (int64_t i = block * kFibresInBlock; i < std::min(fibres, (block + 1) * kFibresInBlock); ++i)
@@ -69,7 +69,7 @@ std::vector<int64_t> FindBad2dFit(const SpectraView& spectra, int threads) {
     TakeChi2pix(spectra.fibres[i], bins, sample);
     if (MayExceed(*sample)) fibre_limits[i] = kBad2dFitFactor * Median(*sample);
   });
-  std::vector<int64_t> bad;  // first those that are bad compared with other wavelengths of their fibre
+  std::vector<int64_t> bad;  // first the bins that are bad compared with other wavelengths of their fibre
   for (int64_t i = 0; i < fibres; ++i) {
     if (std::isinf(fibre_limits[i])) continue;
     for (int64_t j = 0; j < bins; ++j) {
@@ -78,7 +78,7 @@ std::vector<int64_t> FindBad2dFit(const SpectraView& spectra, int threads) {
     }
   }
 
-  // Then only those that are also bad compared with the other fibres. Few bins need the fibres' medians.
+  // Keeps the bins that are also bad compared with the other fibres. Few bins need the fibres' medians.
   std::vector<std::optional<double>> limits(bad.empty() ? 0 : bins);
   std::vector<double> sample;
   std::erase_if(bad, [&](int64_t index) {

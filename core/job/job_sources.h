@@ -1,4 +1,4 @@
-// A job's inputs, wherever they come from.
+// A job's inputs and where they come from.
 #ifndef SPEXD_CORE_JOB_JOB_SOURCES_H_
 #define SPEXD_CORE_JOB_JOB_SOURCES_H_
 
@@ -18,41 +18,42 @@
 
 namespace spexd {
 
-// An image in arrays of the caller's, which stay as they are until the job has ended.
+// An image in the caller's arrays, which must stay unchanged until the job has ended.
 struct ImageArrays {
   ImagePlanes planes;
   std::vector<std::string> cards;  // 80 characters each
 };
 
-// A job's inputs, opened but not decoded.
+// A job's inputs, opened but not decoded. One of image, raw_image and arrays is set, and one or both of psf
+// and loaded_psf.
 struct JobSources {
-  std::string image_name, psf_name;   // for the frame's header, and messages
-  std::optional<Source> image;        // or
-  std::optional<RawImage> raw_image;  // or
+  std::string image_name, psf_name;   // names for messages, and for the frame's header
+  std::optional<Source> image;        // the image as a file
+  std::optional<RawImage> raw_image;  // the image as bytes
   std::optional<ImageArrays> arrays;
-  std::optional<Source> psf;              // or
-  std::shared_ptr<const Psf> loaded_psf;  // which comes first if there are both
-  std::optional<Source> fibermap;         // none: the image file's own
-  // For jobs that measure trace shifts; null: y is measured between fibres only.
+  std::optional<Source> psf;              // the PSF as a file
+  std::shared_ptr<const Psf> loaded_psf;  // the PSF in memory, preferred over the file
+  std::optional<Source> fibermap;         // none: the image file has it
+  // The reference for jobs that measure trace shifts. Null: y is measured between fibres only.
   std::shared_ptr<const ReferenceSpectrum> trace_reference;
   std::string trace_reference_name;
 };
 
-// A job's inputs as files of this machine, or what there is in place of them.
+// A job's inputs as files of this machine, or as values that take their place.
 struct JobFiles {
-  std::string image = "";                  // path, or the name of
-  std::optional<ImageArrays> arrays = {};  // an image in memory
-  std::string psf = "";                    // path, or the name of what load_psf gives
-  std::string fibermap = "";               // path of a file with a FIBERMAP; "": the image file's own
+  std::string image = "";                  // path, or a name for `arrays`
+  std::optional<ImageArrays> arrays = {};  // an image in memory; none: the file is opened
+  std::string psf = "";                    // path, or a name for the PSF of load_psf
+  std::string fibermap = "";               // path of a file with a FIBERMAP; "": the image file has it
   std::string trace_reference = "";        // path of a reference spectrum; "": none
   std::function<absl::StatusOr<std::shared_ptr<const Psf>>()> load_psf = {};  // null: the file is opened
 };
 
-// Opens the files at the same time, by up to `threads` threads: they may have to be inflated. Reads the
-// reference first. Errors as Source::FromFile, ReadTraceReference and load_psf.
+// Opens the files at the same time, on up to `threads` threads, because they may have to be inflated. Reads
+// the reference first. Errors are those of Source::FromFile, ReadTraceReference and load_psf.
 absl::StatusOr<JobSources> OpenJobSources(const JobFiles& files, int threads, const std::stop_token& stop);
 
-// The reference spectrum in a text file, up to kMaxReferenceBytes. Errors as Source::FromFile and
+// The reference spectrum in a text file of up to kMaxReferenceBytes. Errors are those of Source::FromFile and
 // ParseReferenceSpectrum.
 absl::StatusOr<std::shared_ptr<const ReferenceSpectrum>> ReadTraceReference(const std::string& path,
                                                                             const std::stop_token& stop);

@@ -20,7 +20,7 @@ bool IsNegligible(const AxisShifts& axis, double limit) {
   return std::max(std::abs(axis.min), std::abs(axis.max)) < limit;
 }
 
-// A grid for jobs that extract nothing: the range of the PSF, which traces need not cover, does not matter.
+// A grid for jobs that extract nothing. It lies within the traces, which need not cover the range of the PSF.
 WavelengthGrid OneBinWithin(const LegendreTable& trace) {
   return {.first = 0.5 * (trace.wave_min + trace.wave_max), .step = 0.8, .count = 1};
 }

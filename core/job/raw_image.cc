@@ -10,10 +10,10 @@
 namespace spexd {
 namespace {
 
-constexpr int64_t kPiece = 1 << 17;  // pixels that a thread counts at a time
+constexpr int64_t kPiece = 1 << 17;  // pixels that a thread counts without a break
 constexpr int64_t kRun = 1 << 10;    // pixels whose least ivar is found at a time
 
-// Hardly any ivar is negative, so that most of the mask need not be read.
+// Whether any ivar of a run is negative. Hardly any is, so most of the mask need not be read.
 bool AnyNegative(const ImagePlanes& planes, int64_t begin, int64_t end) {
   bool any = false;
   for (int64_t k = begin; k < end; ++k) any |= LoadUnaligned<float>(planes.ivar, static_cast<size_t>(k)) < 0;

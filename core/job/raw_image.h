@@ -1,4 +1,4 @@
-// Images that came as arrays instead of a file.
+// Images that arrive as arrays instead of a file.
 #ifndef SPEXD_CORE_JOB_RAW_IMAGE_H_
 #define SPEXD_CORE_JOB_RAW_IMAGE_H_
 
@@ -12,7 +12,7 @@
 
 namespace spexd {
 
-// Pixels and ivar (float32), then mask (int32), each rows x columns, little-endian.
+// An image as bytes: pixels and ivar (float32), then mask (int32), each rows x columns, little-endian.
 struct RawImage {
   int rows = 0;
   int columns = 0;
@@ -22,10 +22,10 @@ struct RawImage {
 
 inline constexpr int64_t kRawBytesPerPixel = 12;
 
-// The planes of `raw`, which lie in its bytes. REQUIRES: bytes of rows * columns pixels.
+// The planes of `raw`, which point into its bytes. REQUIRES: bytes of rows * columns pixels.
 ImagePlanes PlanesOf(const RawImage& raw);
 
-// The Image::negative_ivar of an image that is read in place. Cancelled if a stop is requested.
+// Counts the Image::negative_ivar of an image that is read in place. Cancelled if a stop is requested.
 absl::StatusOr<int64_t> CountUnflaggedNegative(const ImagePlanes& planes, const Workers& workers);
 
 }  // namespace spexd

@@ -16,7 +16,7 @@
 namespace spexd {
 namespace {
 
-// Scores take 18 ms of one thread for 500 fibres, nearly as long as a GPU takes for the frame.
+// Scores take one thread 18 ms for 500 fibres, nearly as long as a GPU takes for the frame.
 constexpr int kSummaryThreads = 4;
 
 class Stopwatch {
@@ -102,7 +102,7 @@ absl::StatusOr<JobInput> JobRun::ReadHeaders() {
     input.image_columns = header.columns;
     input.image_cards = std::move(header.image_cards);
     input.fibermap = std::move(header.fibermap);
-    // An engine that is not there yet comes up while the image is decoded here.
+    // An engine that is not ready yet becomes ready while the image is decoded here.
     keep_coded_ = header.coded_bytes.has_value() && engine_ != nullptr && engine_->Info().decodes;
     needs_.image_bytes = keep_coded_ ? *header.coded_bytes : header.decode_bytes;
   }
@@ -120,7 +120,7 @@ absl::Status JobRun::PlanFromHeaders() {
   if (plan_->trace_shifts != TraceAxes::kOff) {
     SPEXD_RETURN_IF_ERROR(CheckTraces(*psf_, sources_.psf_name));
     if (engine_ != nullptr && engine_->Info().has_devices) {
-      needs_.trace_bytes = PsfBytes(*psf_);  // with moved traces
+      needs_.trace_bytes = PsfBytes(*psf_);  // the PSF with moved traces
     } else {
       needs_.trace_bytes = TraceBytes(*psf_, *plan_, threads_);
       if (!sources_.image.has_value())
@@ -248,7 +248,7 @@ absl::Status JobRun::Prepare() {
 absl::Status JobRun::Extract() {
   SPEXD_RETURN_IF_ERROR(Enter(JobState::kExtracting));
   const JobPlan& plan = *plan_;
-  const int rows = psf_->rows, columns = psf_->columns;  // the image's, too
+  const int rows = psf_->rows, columns = psf_->columns;  // also those of the image
   host_->OnPlan(plan_, rows, columns);
   if (assemble_ == Assemble::kSummary) {
     assembler_ = FrameAssembler::ForSummary(plan.output_grid, plan.fibres);
@@ -266,7 +266,7 @@ absl::Status JobRun::Extract() {
     request.on_device = &on_device_;
     request.on_device_if_room = !spec_.keep_on_device;
   }
-  std::vector<std::shared_ptr<const BundleSpectra>> bundles;  // to which the summary refers
+  std::vector<std::shared_ptr<const BundleSpectra>> bundles;  // the summary refers to them
   int done = 0;
   const Stopwatch engine;
   SPEXD_ASSIGN_OR_RETURN(

@@ -12,14 +12,14 @@
 namespace spexd {
 
 inline constexpr size_t kFitsCardBytes = 80;      // one card of a header
-inline constexpr int64_t kFitsBlockBytes = 2880;  // headers and data are padded to whole blocks
+inline constexpr int64_t kFitsBlockBytes = 2880;  // the size to whose multiples headers and data are padded
 
-// `bytes` padded to whole blocks.
+// The number of bytes padded to whole blocks.
 constexpr int64_t FitsPadded(int64_t bytes) {
   return (bytes + kFitsBlockBytes - 1) / kFitsBlockBytes * kFitsBlockBytes;
 }
 
-// "KEYWORD =                value", one card. It does not use StrFormat, which ends the process where memory
+// One card, "KEYWORD =                value". It does not use StrFormat, which ends the process if memory
 // runs out.
 inline std::string IntegerCard(absl::string_view keyword, int64_t value) {
   constexpr size_t kKeyword = 8, kValueEnd = 30;

@@ -22,7 +22,7 @@ RawTable RawTable::Sliced(int64_t first, int64_t count) const {
     if (IsCard(card, "NAXIS2")) {
       slice.cards.push_back(IntegerCard("NAXIS2", count));
     } else if (IsCard(card, "THEAP")) {
-      // The slice's heap follows its rows at once, whatever gap the file had.
+      // The slice's heap follows its rows directly, whatever gap the file had.
     } else {
       slice.cards.push_back(card);
     }

@@ -1,4 +1,4 @@
-// An extracted frame as it is written to a file: float32 spectra and their description.
+// An extracted frame as a file holds it: float32 spectra and their description.
 #ifndef SPEXD_CORE_MODEL_FRAME_H_
 #define SPEXD_CORE_MODEL_FRAME_H_
 
@@ -25,16 +25,18 @@ inline constexpr uint32_t kMaskNoData = 1u << 8;
 
 // A FITS binary table kept as it is on disk, so that it can be sliced and copied without loss.
 struct RawTable {
-  std::vector<std::string> cards;  // 80 characters each, all but END
+  std::vector<std::string> cards;  // 80 characters each, without END
   int64_t rows = 0;
   int64_t row_bytes = 0;
-  std::string data;  // rows * row_bytes bytes, then the heap, big-endian as on disk
+  std::string data;  // rows * row_bytes bytes and then the heap, big-endian as on disk
 
-  // The rows [first, first + count) with the whole heap; cards other than NAXIS2 and checksums are kept.
+  // A table of the rows [first, first + count) with the whole heap. All cards are kept except NAXIS2 and
+  // checksums.
   RawTable Sliced(int64_t first, int64_t count) const;
 };
 
-// Scores: one value per fibre and column, with the pipeline's names; empty vectors if there are no scores.
+// Scores: one value for each fibre and column, with the pipeline's names. Vectors are empty if there are no
+// scores.
 struct Scores {
   char band = 'R';                    // B, R or Z
   std::vector<double> sum_counts;     // SUM_RAW_COUNT_X
@@ -46,7 +48,7 @@ struct Scores {
   friend bool operator==(const Scores& a, const Scores& b) = default;
 };
 
-// Spectra of some fibres: arrays are [fibre, wave], resolution [fibre, diagonal, wave].
+// Spectra of some fibres. Arrays are [fibre, wave]; the resolution is [fibre, diagonal, wave].
 struct Spectra {
   Array<float, 2> flux;        // electron / Angstrom
   Array<float, 2> ivar;        // 1 / flux^2
@@ -71,13 +73,13 @@ struct FrameOrigin {
   std::optional<double> chi2pix_median, chi2pix_outliers;  // CHI2MED, CHI2OUT: see FitQuality
   bool fine_grid_prior = false;       // Lambda carries the fine-grid term (dw < 0.4 Angstrom)
   std::string version;                // version of the extractor
-  std::optional<TraceReport> traces;  // none: the job measured no trace shifts
+  std::optional<TraceReport> traces;  // none if the job measured no trace shifts
   std::optional<RawTable> fibermap;   // sliced to the frame's fibres
 };
 
 struct Frame {
   WavelengthGrid grid;
-  FibreRange fibres;  // rows of the PSF that the spectra belong to
+  FibreRange fibres;  // PSF rows of the spectra
   Spectra spectra;
   FrameOrigin origin;
   std::optional<Scores> scores;

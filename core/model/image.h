@@ -1,4 +1,4 @@
-// Preprocessed CCD images: decoded ones, and arrays of somebody else that are read in place.
+// Preprocessed CCD images: decoded ones, and arrays of a caller that are read in place.
 #ifndef SPEXD_CORE_MODEL_IMAGE_H_
 #define SPEXD_CORE_MODEL_IMAGE_H_
 
@@ -14,14 +14,14 @@ namespace spexd {
 struct Image {
   Array<float, 2> pixels;     // [row, column], electrons; 0 where unusable
   Array<float, 2> ivar;       // [row, column], 1/electrons^2; 0 where unusable, else finite and > 0
-  int64_t negative_ivar = 0;  // pixels that no bit of MASK makes unusable, but an ivar < 0 in the file
+  int64_t negative_ivar = 0;  // number of pixels with ivar < 0 that no MASK bit makes unusable
 
   int rows() const { return static_cast<int>(pixels.shape(0)); }
   int columns() const { return static_cast<int>(pixels.shape(1)); }
 };
 
-// An image whose arrays lie in memory of somebody else and stay as they are. The mask rule has not been
-// applied: whoever loads pixels does so (LoadPixel). The arrays need not be aligned.
+// An image in arrays that a caller owns and that stay unchanged. The mask rule has not been applied:
+// LoadPixel applies it to each pixel. The arrays need not be aligned.
 struct ImagePlanes {
   int rows = 0;
   int columns = 0;
@@ -35,7 +35,7 @@ inline ImagePlanes PlanesOf(const Image& image) {
           reinterpret_cast<const char*>(image.ivar.data())};
 }
 
-// What an Image holds of a pixel.
+// A pixel's value and ivar as an Image holds them; both are 0 in unusable pixels.
 struct Pixel {
   float value = 0;
   float ivar = 0;

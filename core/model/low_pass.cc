@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kKaiser = 6;  // shape of the window
 
-// The modified Bessel function I0, for 0 <= x <= 20 to rounding. std::cyl_bessel_i is no choice for threads:
-// it calls lgamma, which writes a global.
+// The modified Bessel function I0 for 0 <= x <= 20, to rounding. std::cyl_bessel_i is unsafe in threads: it
+// calls lgamma, which writes a global.
 double BesselI0(double x) {
   double term = 1, sum = 1;
   for (int k = 1; term > 1e-17 * sum; ++k) {
@@ -47,7 +47,8 @@ LowPass::LowPass(const std::vector<double>& positions, int bins) : taps_(static_
                scale = std::max(1.0, step);
   constexpr double kSlack = 1e-6;
   for (int bin = 0; bin < bins; ++bin) {
-    // Each sample stands for half of the way to its neighbours; the outermost for as much on both sides.
+    // Each sample stands for half the way to its neighbours; the outermost ones stand for as much on both
+    // sides.
     const double before = positions[0] - 0.5 * (positions[1] - positions[0]),
                  behind = positions[last] + 0.5 * (positions[last] - positions[last - 1]);
     if (!(bin - 0.5 > before - kSlack && bin + 0.5 < behind + kSlack)) continue;

@@ -1,4 +1,4 @@
-// Which pixels of a preprocessed frame take part in the fit.
+// The rule by which pixels of a preprocessed frame take part in the fit.
 #ifndef SPEXD_CORE_MODEL_MASK_RULE_H_
 #define SPEXD_CORE_MODEL_MASK_RULE_H_
 
@@ -16,8 +16,7 @@ SPEXD_HOST_DEVICE inline bool IsUsable(float pixel, float ivar, int64_t mask) {
   return (mask & kUnusablePixelBits) == 0 && ivar > 0 && std::isfinite(pixel) && std::isfinite(ivar);
 }
 
-// Whether the pixel is unusable although nothing flags it: its ivar is negative, as lossy compression makes
-// it.
+// Whether nothing but a negative ivar makes the pixel unusable. Lossy compression makes such values.
 SPEXD_HOST_DEVICE inline bool IsUnflaggedNegative(float ivar, int64_t mask) {
   return (mask & kUnusablePixelBits) == 0 && ivar < 0;
 }

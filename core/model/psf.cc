@@ -14,7 +14,7 @@ absl::Status CheckRange(const char* name, int value, int least, int most) {
       absl::StrFormat("PSF: %s is %d, must be %d to %d", name, value, least, most));
 }
 
-// All but the spot model.
+// Checks everything but the spot model.
 absl::Status CheckTraces(const Psf& psf) {
   SPEXD_RETURN_IF_ERROR(CheckRange("NPIX_Y", psf.rows, 1, kMaxCcdSide));
   SPEXD_RETURN_IF_ERROR(CheckRange("NPIX_X", psf.columns, 1, kMaxCcdSide));

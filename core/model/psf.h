@@ -1,4 +1,4 @@
-// The PSF of a multi-fibre spectrograph, as plain values: traces, and a model of spots.
+// The PSF of a multi-fibre spectrograph, as plain values: traces and a model of spots.
 #ifndef SPEXD_CORE_MODEL_PSF_H_
 #define SPEXD_CORE_MODEL_PSF_H_
 
@@ -15,17 +15,17 @@ struct Psf {
   int rows = 0;     // NPIX_Y: CCD rows, the wavelength direction
   int columns = 0;  // NPIX_X
   int fibres = 0;
-  int fibre_min = 0;     // FIBERMIN: name of the first fibre
+  int fibre_min = 0;     // FIBERMIN: number of the first fibre
   double psferr = 0.01;  // PSFERR: fractional error of the model
   double wave_min = 0;   // wavelengths of the default grid, Angstrom
   double wave_max = 0;
   Traces traces;
   SpotModel spots;
-  std::string camera;        // CAMERA of the file as it stands there, "" if it has none
+  std::string camera;        // CAMERA as the file states it, "" if it has none
   std::string original_psf;  // IN_PSF of the file, "" if it has none
   std::string content_hash;  // SHA-256 of the file's bytes, "" if made in memory
 
-  // Pixels of every spot.
+  // The pixels of every spot.
   const Stamp& stamp() const {
     return std::visit([](const auto& model) -> const Stamp& { return model.GetStamp(); }, spots);
   }
@@ -43,18 +43,18 @@ inline const GaussHermiteSpots& GaussHermite(const Psf& psf) {
   return std::get<GaussHermiteSpots>(psf.spots);
 }
 
-// Memory of the PSF's tables. Those that an outline lacks count, too.
+// Bytes of the PSF's tables, including those that an outline lacks.
 int64_t PsfBytes(const Psf& psf);
 
-// Whether spots can be evaluated: an outline (ReadPsfOutline) lacks large tables.
+// Whether spots can be evaluated: not in an outline (ReadPsfOutline), which lacks large tables.
 bool IsComplete(const Psf& psf);
 
-// CheckPsf, but for what an outline lacks.
+// Checks like CheckPsf, except for the tables that an outline lacks.
 absl::Status CheckPsfOutline(const Psf& psf);
 
-// InvalidArgument, naming the value and the limit, unless every table has `fibres` rows, finite coefficients,
-// a proper domain, and all sizes are positive and within the limits above and the spot model's. Whether the
-// values of the series are finite depends on the grid, too: CheckGrid (core/plan/grid_plan.h).
+// InvalidArgument, naming the value and the limit, unless every table has `fibres` rows, finite coefficients
+// and a proper domain, and all sizes are positive and within the limits above and those of the spot model.
+// Whether the values of the series are finite also depends on the grid: CheckGrid (core/plan/grid_plan.h).
 absl::Status CheckPsf(const Psf& psf);
 
 }  // namespace spexd

@@ -1,4 +1,5 @@
-// Spectra of targets in the arms of a spectrograph: a file of spectra, or the frames of an exposure's cameras.
+// Spectra of targets in the arms of a spectrograph, from a file of spectra or from the frames of an
+// exposure's cameras.
 #ifndef SPEXD_CORE_MODEL_TARGET_SPECTRA_H_
 #define SPEXD_CORE_MODEL_TARGET_SPECTRA_H_
 
@@ -14,29 +15,32 @@
 
 namespace spexd {
 
-// An arm's spectra [row, bin]. Its resolution has any odd number of diagonals; its flux and ivar may be any
-// numbers, NaN too. There is no chi2pix.
+// The spectra of an arm, [row, bin]. The resolution has any odd number of diagonals. Flux and ivar may be any
+// numbers, including NaN. There is no chi2pix.
 struct SpectraArm {
-  std::string name;  // in capitals: the letter of a camera, or those of several that were combined (BRZ)
+  std::string name;  // in capitals: the letter of a camera, or those of several combined cameras (BRZ)
   WavelengthGrid grid;
   Spectra spectra;
 };
 
-// Rows of a file of spectra. The largest of the field have some 10,000 targets, of a healpix.
+// Limit on the rows of a file of spectra. The largest files in the field have some 10,000 targets, those of a
+// healpix.
 inline constexpr int kMaxTargetRows = 200000;
 
-// All arms have the rows of the fibermap: a target each, or one of its exposures.
+// Spectra of targets in all arms. Each row of the fibermap is a target or one of its exposures, and all arms
+// have these rows.
 struct TargetSpectra {
-  std::string name;              // of the file, without its folder; of several, the first
-  std::vector<SpectraArm> arms;  // by their first wavelength
-  std::vector<std::string> cards;  // of the file's first header, 80 characters each, structural ones dropped
-  bool barycentric = false;        // the wavelengths are, as a card HELIOCOR tells
+  std::string name;              // file name without its folder; that of the first of several
+  std::vector<SpectraArm> arms;  // in the order of their first wavelength
+  // Cards of the file's first header, 80 characters each, without structural ones.
+  std::vector<std::string> cards;
+  bool barycentric = false;  // whether the wavelengths are barycentric, as a card HELIOCOR states
   RawTable fibermap;
   std::optional<RawTable> exposures;  // EXP_FIBERMAP
   std::optional<RawTable> scores;     // SCORES, of the same rows
 };
 
-// By their first wavelength, then by name.
+// Orders arms by their first wavelength, then by name.
 inline void SortArms(std::vector<SpectraArm>* arms) {
   std::sort(arms->begin(), arms->end(), [](const SpectraArm& a, const SpectraArm& b) {
     return std::tie(a.grid.first, a.name) < std::tie(b.grid.first, b.name);

@@ -1,4 +1,4 @@
-// Every constant that trades accuracy for work, with its meaning.
+// All constants that trade accuracy for work.
 #ifndef SPEXD_CORE_MODEL_TOLERANCES_H_
 #define SPEXD_CORE_MODEL_TOLERANCES_H_
 
@@ -6,89 +6,96 @@ namespace spexd {
 
 // ---- The definition of the result (core/extract/README.md): changing one changes what is computed.
 
-// A bin has data if its coverage, the sum of its spot over usable pixels, is at least this. How noisy these
-// pixels are, and what other bins have, decides nothing.
+// The least coverage of a bin that has data. Coverage is the sum of a bin's spot over usable pixels. The
+// noise of these pixels and other bins do not matter.
 inline constexpr double kMinCoverage = 1e-4;
-// Priors on bins with data and without, as fractions of the mean ivar of the pixels under their spots. That on
-// a bin without data is a hundred times what these pixels could tell of it.
+// Priors on bins with and without data, as fractions of the mean ivar of the pixels under their spots. The
+// prior on a bin without data is at least a hundred times what these pixels can tell of it.
 inline constexpr double kDiagonalPrior = 1e-13;
 inline constexpr double kEmptyPrior = 1e-6;
-// Step in Angstrom below which the normal matrix is singular in float64 ...
+// The step, in Angstrom, below which a grid is fine: its normal matrix is singular in float64.
 inline constexpr double kFineGridStep = 0.4;
-// ... and this fraction of its diagonal is added. It biases a mode by less than 1e-4 of its signal-to-noise.
+// The fraction of the normal matrix's diagonal that is added on fine grids. It biases a mode by less than
+// 1e-4 of its signal-to-noise.
 inline constexpr double kFineGridPrior = 1e-8;
-// Bins solved for and discarded beyond each end of the grid.
+// The least number of bins solved for and discarded beyond each end of the grid.
 inline constexpr int kMinPadBins = 12;
-// Fraction of a pivot's diagonal entry. A pivot that rounding has made tiny or negative is raised to this.
+// The least pivot, as a fraction of its diagonal entry. A pivot that rounding has made tiny or negative is
+// raised to it.
 inline constexpr double kMinPivot = 1e-15;
 
 // ---- The approximations: what each one leaves out is below these limits.
 
-// Entries of a fibre's precision beyond its usual width are kept if they exceed this, relative to sqrt(D_jj
-// D_kk). See band_rule.h ...
+// The cut of a fibre's precision: entries beyond its usual width are kept if they exceed this, relative to
+// sqrt(D_jj D_kk). See band_rule.h, also for the other cuts.
 inline constexpr double kBandCut = 3e-11;
-// Number of bins by which the usual width exceeds a bundle's reach.
+// The number of bins by which the usual width exceeds a bundle's reach.
 inline constexpr int kBandMargin = 4;
-// ... for fine grids, on which spots kFineReach bins apart overlap. Their least eigenvalues are small, and
-// what is left out shows in the flux as about a tenth of the limit times the condition number. This is kept
-// constant, in standard deviations, also in square roots. The CUDA engine cuts no such grid into chunks ...
+// The cut on grids on which spots kFineReach bins apart overlap, as the error that it may cause in standard
+// deviations. Such grids have small least eigenvalues, and the flux's error is about a tenth of the cut times
+// the condition number, also in square roots. The cut therefore falls as the condition number grows. The CUDA
+// engine does not divide such grids into chunks.
 inline constexpr double kBandError = 3e-7;
 inline constexpr int kFineReach = 12;
-// ... but no limit is below this one, which is also that of several fibres eliminated at a time.
+// The least cut on any grid. It is also the cut where several fibres are eliminated at a time.
 inline constexpr double kMinBandCut = 3e-14;
-// A column of L^-1 B ends where its last entries have fallen below this, relative to sqrt(D_cc). Their
-// squares are what is left out ...
+// The tail of a column of L^-1 B, relative to sqrt(D_cc). The column ends where its last entries are below
+// this. The squares of the entries left out are missing from the result.
 inline constexpr double kColumnTail = 1e-9;
-// ... or below this if several fibres are eliminated at a time: least eigenvalues are smaller there.
+// The same tail where several fibres are eliminated at a time, because least eigenvalues are smaller there.
 inline constexpr double kBlockColumnTail = 1e-12;
-// The CUDA engine leaves out what a fibre takes from the precision of the fibre beyond its neighbour if that
-// is below this fraction of the diagonal ...
+// The change that the CUDA engine neglects: that of the precision of the fibre beyond a neighbour, as a
+// fraction of the diagonal.
 inline constexpr double kNegligibleChange = 1e-12;
-// ... or below this on such fine grids and where several fibres are eliminated at a time.
+// The same fraction on grids of reach kFineReach and more, and where several fibres are eliminated at a time.
 inline constexpr double kFineNegligibleChange = 1e-17;
-// Columns of L^-1 B in the CUDA engine have room for this number of reaches. They were measured to die away
-// within 5 to 16 reaches, on fine grids within 45.
+// The room for a column of L^-1 B in the CUDA engine, in reaches. Columns were measured to die away within 5
+// to 16 reaches, on fine grids within 45.
 inline constexpr int kColumnReaches = 20;
 inline constexpr int kFineColumnReaches = 64;
-// Number of reaches on each side of a run of columns that influence what it hands on in the CUDA engine.
+// The support of a run of columns in the CUDA engine: the number of reaches on each side that influence what
+// the run passes on.
 inline constexpr int kSupportReaches = 24;
-// Rounds of elimination in the CUDA engine before the last one. What the first round took decides in each
-// which fibres need work ...
+// The number of rounds of elimination in the CUDA engine before the last one. The change in the first round
+// decides which fibres need work in each.
 inline constexpr int kUsualRounds = 2;
-// ... and largest width of what a round passes on. It counts by the square of a coupling, so that a smaller
+// The largest width of what a round passes on. It takes effect by the square of a coupling, so a smaller
 // width is enough.
 inline constexpr int kMaxSideWidth = 24;
-// Bins beyond a chunk of a fibre that the CUDA engine works on side by side, in reaches. Influence decays
-// about 5-fold every 3 bins (at a reach of 8): this leaves 1e-11 sigma of a chunk's end, also beside a hole.
+// The halo of a chunk in the CUDA engine, which works on the chunks of a fibre side by side: bins beyond the
+// chunk, in reaches. Influence decays about 5-fold every 3 bins (at a reach of 8). This leaves 1e-11 sigma at
+// a chunk's end, also beside a hole.
 inline constexpr int kHaloReaches = 12;
-// Fibres further apart than a block is wide are left out of the precision if their couplings contribute less
-// than this, relative to sqrt(D_jj D_kk); see FibresPerBlock.
+// The coupling that is neglected: fibres further apart than a block is wide are left out of the precision if
+// their couplings contribute less than this, relative to sqrt(D_jj D_kk). See FibresPerBlock.
 inline constexpr double kNeglectedCoupling = 1e-16;
-// The flux is refined until |b - A f| <= this |b|, in the norm of diag(A)^-1/2 ...
+// The limit on the residual |b - A f| / |b| of the flux, in the norm of diag(A)^-1/2. The flux is refined
+// until it meets this limit and kFluxError.
 inline constexpr double kFluxResidual = 1e-11;
-// ... and until its error in the norm of A, estimated by the preconditioner, is below this or falls no more.
-// The unit is standard deviations of the result, over all bins of the bundle together ...
+// The limit on the flux's error in the norm of A, as the preconditioner estimates it. Refinement also ends if
+// the error falls no more. The unit is standard deviations of the result, over all bins of the bundle
+// together.
 inline constexpr double kFluxError = 1e-9;
-// ... which the CUDA engine finds where a step leaves more than this fraction of the squared error. It skips
-// parts of a bundle whose squared error is below this fraction of the bundle's limit ...
+// Limits of the CUDA engine. The error falls no more if a step leaves more than kFalling of the squared
+// error. Parts of a bundle are skipped if their squared error is below kIdle of the bundle's limit.
 inline constexpr double kFalling = 0.25;
 inline constexpr double kIdle = 1e-4;
-// ... with at most this many steps of conjugate gradients.
+// The largest number of steps of conjugate gradients.
 inline constexpr int kMaxRefinements = 200;
-// A bundle whose residual stays above this fails.
+// The residual of the flux above which a bundle fails.
 inline constexpr double kMaxFluxResidual = 1e-8;
-// So does one of whose fibres' precisions P the square root Q is wrong: where |Q v|^2 and v^T P v differ by
-// more than this fraction, for v = 1 or v = the flux.
+// The error of square roots above which a bundle fails. Q is the square root of a fibre's precision P, and
+// the error is the relative difference of |Q v|^2 and v^T P v, for v = 1 or v = the flux.
 inline constexpr double kMaxRootError = 1e-6;
-// Relative error asked of the rational square root.
+// The relative error requested of the rational square root.
 inline constexpr double kSquareRootError = 1e-12;
-// The least eigenvalue of a precision P is at least this fraction of 1 / |P^-1 s|, s = (1, -1, 1, ...).
-// Neighbouring bins of C = P^-1 have opposite signs, so that C s sums the magnitudes of a row.
+// A safety factor: the least eigenvalue of a precision P is at least this fraction of 1 / |P^-1 s|, s = (1,
+// -1, 1, ...). Neighbouring bins of C = P^-1 have opposite signs, so C s sums the magnitudes of a row.
 inline constexpr double kMinEigenvalue = 0.5;
 
 // ---- Masks.
 
-// A bin is SOMEBADPIX if more than this fraction of its spot is on unusable pixels.
+// The fraction of a bin's spot on unusable pixels above which the bin is SOMEBADPIX.
 inline constexpr double kSomeBadPixels = 0.5;
 
 }  // namespace spexd

@@ -18,7 +18,7 @@ std::vector<double> WavelengthGrid::Values() const {
 }
 
 absl::StatusOr<WavelengthGrid> MakeWavelengthGrid(double wmin, double wmax, double dw) {
-  // Only for errors: Abseil ends the process where memory for it cannot be had.
+  // Called only for errors: Abseil ends the process if it finds no memory for the text.
   const auto given = [&] { return absl::StrFormat("wavelength grid %g,%g,%g", wmin, wmax, dw); };
   if (!std::isfinite(wmin) || !std::isfinite(wmax) || !std::isfinite(dw)) {
     return absl::InvalidArgumentError(given() + ": wmin, wmax and dw must be finite");
@@ -31,7 +31,7 @@ absl::StatusOr<WavelengthGrid> MakeWavelengthGrid(double wmin, double wmax, doub
     return absl::InvalidArgumentError(
         absl::StrFormat("%s: %g bins, the limit is %d", given(), bins, kMaxWavelengthBins));
   }
-  // numpy fills with the difference of its first two values; its rounding differs from dw.
+  // numpy's step is the difference of its first two values, whose rounding differs from dw.
   const double step = (wmin + dw) - wmin;
   if (!(step > 0)) return absl::InvalidArgumentError(given() + ": dw is lost in the rounding of wmin");
   return WavelengthGrid{wmin, step, static_cast<int>(bins)};

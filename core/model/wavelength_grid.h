@@ -25,8 +25,8 @@ struct WavelengthGrid {
 
 inline constexpr int kMaxWavelengthBins = 1000000;
 
-// The bins of numpy's arange(wmin, wmax + dw/2, dw), equal to the bit.
-// InvalidArgument (naming the value and the limit) if not finite, reversed, dw <= 0 or too many bins.
+// The bins of numpy's arange(wmin, wmax + dw/2, dw), equal to the bit. InvalidArgument, naming the value and
+// the limit, if a value is not finite, the range is reversed, dw <= 0, or there are too many bins.
 absl::StatusOr<WavelengthGrid> MakeWavelengthGrid(double wmin, double wmax, double dw);
 
 // Parses "wmin,wmax,dw".

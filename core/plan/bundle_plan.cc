@@ -11,12 +11,12 @@
 namespace spexd {
 namespace {
 
-// The first pixels of a bundle's spots, [fibre, bin].
+// First pixels of a bundle's spots, [fibre, bin].
 struct Corners {
   Array<int32_t, 2> column, row;
 };
 
-// Wavelengths located between two checks of the stop token.
+// Number of wavelengths located between two checks of the stop token.
 constexpr size_t kStretch = 4096;
 
 bool Locate(const LegendreTable& trace, absl::Span<const double> wave, int fibre, const StampAxis& axis,
@@ -39,8 +39,8 @@ bool ColumnsMeet(const Corners& corners, int width, int i, int k) {
   return false;
 }
 
-// Largest distance in bins between a spot of fibre i and a later (in wavelength) spot of fibre k that share
-// rows.
+// The largest distance in bins between a spot of fibre i and a later (in wavelength) spot of fibre k that
+// share rows.
 int BinReach(const Corners& corners, int height, int i, int k) {
   const absl::Span<const int32_t> a = corners.row.Row(i), b = corners.row.Row(k);
   const int bins = static_cast<int>(a.size());
@@ -66,8 +66,8 @@ void FindColumns(const Psf& psf, const Corners& corners, BundlePlan* plan) {
   }
 }
 
-// If the spots of a pair of fibres do not overlap, those of fibres further apart do not overlap either,
-// because traces keep their order.
+// Finds the reaches of the plan. If the spots of fibres a given number apart do not overlap, those of fibres
+// further apart do not either, because traces keep their order. Returns false if stopped.
 bool FindReaches(const Psf& psf, const Corners& corners, const std::stop_token& stop, BundlePlan* plan) {
   const int fibres = plan->fibres.count;
   for (int apart = 0; apart < fibres; ++apart) {

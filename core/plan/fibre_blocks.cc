@@ -35,8 +35,9 @@ bool HasSpot(const Psf& psf, int fibre, double wave) {
   return std::any_of(spot.values.begin(), spot.values.end(), [](double value) { return value != 0; });
 }
 
-// The fibre nearest to the middle of those from which on `reach` more all have spots: some have none, and
-// couplings of others tell of the whole bundle. The middle if there is no such fibre.
+// The fibre to sample couplings at: the first of reach + 1 successive fibres that all have spots, as near to
+// the middle as possible; the middle if there are none. Couplings of fibres without spots would say nothing
+// of the bundle.
 int FibreToSample(const Psf& psf, FibreRange fibres, int reach, double wave) {
   const int last = fibres.count - 1 - reach, middle = last / 2;
   const auto all_have_spots = [&](int first) {
@@ -53,7 +54,7 @@ int FibreToSample(const Psf& psf, FibreRange fibres, int reach, double wave) {
   return fibres.first + middle;
 }
 
-// coupling[a]: raised to the product of normalised spots of `fibre` and fibre + a in the same row, at the
+// Raises coupling[a] to the product of normalised spots of `fibre` and fibre + a in the same row, at the
 // position where the product is largest.
 void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>* coupling) {
   Spot first, other;
@@ -69,8 +70,8 @@ void SampleCouplings(const Psf& psf, int fibre, double wave, std::vector<double>
   }
 }
 
-// Effect of leaving out the coupling of fibres `apart`. It enters a precision multiplied by itself, or by the
-// couplings of a chain of two that bridges the same distance.
+// The effect of leaving out the coupling of fibres `apart`. It enters a precision multiplied by itself, or by
+// the couplings of a chain of two that bridges the same distance.
 double Neglected(const std::vector<double>& coupling, int apart) {
   double largest = coupling[apart];
   for (int b = 1; b < apart; ++b) largest = std::max(largest, coupling[b] * coupling[apart - b]);

@@ -1,4 +1,4 @@
-// Number of fibres that are eliminated at a time.
+// The number of fibres that are eliminated at a time.
 #ifndef SPEXD_CORE_PLAN_FIBRE_BLOCKS_H_
 #define SPEXD_CORE_PLAN_FIBRE_BLOCKS_H_
 
@@ -8,11 +8,12 @@
 
 namespace spexd {
 
-// A sweep eliminates blocks of m neighbouring fibres and leaves out couplings of fibres more than m apart.
-// This is the least m, from 1 to max(1, fibre_reach), for which the left-out couplings change a precision by
-// less than kNeglectedCoupling. It follows from the PSF only, sampled at the middle of the bundle at two
-// wavelengths. It is 1 for every PSF whose spots touch only those of neighbouring fibres. fibre_reach:
-// largest number of fibres between two spots of the bundle that share columns.
+// The width m of the blocks of neighbouring fibres that a sweep eliminates. A sweep leaves out couplings of
+// fibres more than m apart. This is the least m, from 1 to max(1, fibre_reach), for which the left-out
+// couplings change a precision by less than kNeglectedCoupling. It depends only on the PSF, sampled at the
+// middle of the bundle at two wavelengths. It is 1 for every PSF whose spots overlap only those of
+// neighbouring fibres. fibre_reach: largest number of fibres between two spots of the bundle that share
+// columns.
 int FibresPerBlock(const Psf& psf, const WavelengthGrid& grid, FibreRange fibres, int fibre_reach);
 
 }  // namespace spexd

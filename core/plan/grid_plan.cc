@@ -11,7 +11,7 @@
 namespace spexd {
 namespace {
 
-constexpr double kMaxSamples = 8192;  // of traces along a domain, which a file may make very long
+constexpr double kMaxSamples = 8192;  // limit on samples along a domain, which a file may make very long
 
 WaveRange DomainOfSpots(const Psf& psf) {
   return std::visit([](const auto& model) { return model.Domain(); }, psf.spots);
@@ -37,7 +37,7 @@ double RowsPerBin(const Psf& psf, const WavelengthGrid& grid) {
   double least = INFINITY;
   for (int fibre : {0, psf.fibres / 2, psf.fibres - 1}) {
     for (double wave : {grid.first, middle, grid.last()}) {
-      // The step is over an Angstrom, so that it is valid for one bin as for many.
+      // The difference over one Angstrom is valid for one bin as for many.
       const double rows =
           Evaluate(psf.traces.y, fibre, wave + 0.5) - Evaluate(psf.traces.y, fibre, wave - 0.5);
       least = std::min(least, std::abs(rows) * grid.step);
@@ -89,7 +89,7 @@ WaveRange RangeOnCcd(const Psf& psf) {
     bool on_ccd = true;
     for (int fibre = 0; fibre < psf.fibres && on_ccd; ++fibre) {
       const double row = Evaluate(y, fibre, wave);
-      on_ccd = !(row < 0 || row > psf.rows - 1);  // a fibre without a trace limits nothing
+      on_ccd = !(row < 0 || row > psf.rows - 1);  // a fibre without a trace (NaN) limits nothing
     }
     if (!on_ccd) continue;
     range.first = std::min(range.first, wave);
@@ -99,7 +99,7 @@ WaveRange RangeOnCcd(const Psf& psf) {
 }
 
 bool IsFineGrid(const WavelengthGrid& grid) {
-  // A barycentric factor makes a step of 0.4 a little smaller; it is still the same grid.
+  // A barycentric factor makes a step of 0.4 slightly smaller; such a grid is not fine.
   return grid.step < kFineGridStep * (1 - 1e-3);
 }
 
@@ -108,7 +108,7 @@ int PadBins(const Psf& psf, const WavelengthGrid& grid) {
 }
 
 int ReachEstimate(const Psf& psf, const WavelengthGrid& grid) {
-  // Rows of neighbouring fibres differ by a few at the same wavelength.
+  // At the same wavelength, the rows of neighbouring fibres differ by a few.
   return std::min(grid.count, static_cast<int>(std::ceil((psf.spot_rows() + 4) / RowsPerBin(psf, grid))));
 }
 
@@ -128,7 +128,7 @@ int FibreReachEstimate(const Psf& psf) {
 }
 
 int ColumnsEstimate(const Psf& psf, const WavelengthGrid& grid, int bundle_size) {
-  // A few bundles at a few wavelengths; between those traces bend by less than a spot.
+  // A few bundles at a few wavelengths are enough: between those, traces bend by less than a spot.
   const int size = std::min(bundle_size, psf.fibres), step = std::max(size, psf.fibres / 20);
   double widest = 0;
   for (int first = 0; first < psf.fibres; first += step) {

@@ -17,7 +17,7 @@ namespace spexd {
 
 namespace {
 
-// Bits of FIBERSTATUS, as desispec's fibermask numbers them.
+// Fatal bits of FIBERSTATUS, numbered as in desispec's fibermask.
 constexpr int64_t kFatal = 1 << 2      // BROKENFIBER
                            | 1 << 8    // MISSINGPOSITION
                            | 1 << 9    // BADPOSITION
@@ -96,7 +96,7 @@ bool CannotOnDevice(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
 }
 
-// Makes one product after the other, and tells of each.
+// Makes one product after the other and reports each to the observer.
 class Analyst {
  public:
   Analyst(const AnalysisRequest& request, FibreKinds kinds, FrameAnalysis* analysis,
@@ -120,7 +120,8 @@ class Analyst {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     if (observer_) observer_(product, products_, took.count());
   }
-  // A product by the analysis, or by processors where its device cannot and the request allows it.
+  // Makes a product with the analysis, or on CPUs if the analysis' device cannot make it and the request
+  // allows that.
   template <typename Analysed, typename Processed>
   auto MadeBy(Product product, const Analysed& analysed, const Processed& processed) {
     auto made = analysed();
@@ -168,7 +169,7 @@ class Analyst {
 };
 
 absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(const AnalysisRequest& request, UsableSpectra spectra) {
-  // A device has the frame's own resolution.
+  // The device has the frame's own resolution, not a mended one.
   const DeviceSpectra* const resident = spectra.mended_resolution == nullptr ? request.resident : nullptr;
   if (request.analyser != nullptr) return request.analyser->Begin(std::move(spectra), resident);
   return std::make_unique<FrameAnalysis>(std::move(spectra));
@@ -189,10 +190,10 @@ absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest&
 }
 
 AnalysisParts AnalysisPartsOf(const AnalysisSize& size) {
-  // Per fibre and bin; without a sky, a copy of the resolution.
+  // bytes for each fibre and bin; without a sky, a copy of the resolution
   constexpr int64_t kUsable = 20, kFiberflat = 12, kSky = 44, kSkyFit = 16, kResolution = 44;
-  constexpr int64_t kBands = 64 * 11, kProfiles = 8 * 64;  // per bin
-  constexpr int64_t kStack = int64_t{2} << 20;             // per thread
+  constexpr int64_t kBands = 64 * 11, kProfiles = 8 * 64;  // bytes for each bin
+  constexpr int64_t kStack = int64_t{2} << 20;             // bytes for each thread
   const int64_t spectra = size.fibres * size.bins;
   const int64_t beside = size.sky ? kFiberflat + kSky + kSkyFit : kResolution;
   AnalysisParts parts = {(kUsable + beside) * spectra + (kBands + kProfiles) * size.bins,
@@ -200,12 +201,12 @@ AnalysisParts AnalysisPartsOf(const AnalysisSize& size) {
   if (size.templates == 0) return parts;
   const VelocityOptions scan;
   const int64_t velocities = static_cast<int64_t>(ScannedVelocities(scan).size());
-  constexpr int64_t kWeighted = 4 * 11, kFits = 3 * 8;  // per fibre and bin: the scan's rows, the results
-  constexpr int64_t kPositions = 72;                    // per velocity and bin
-  constexpr int64_t kShifted = 4 * 2 * 4;               // per velocity, bin and thread: templates of a task
-  constexpr int64_t kProducts = 64 * 11 * 4 * 4;        // per velocity and thread: of a task's spectra
-  constexpr int64_t kFit = 8 * 200, kLibrary = 64;      // per bin and thread; per sample of the templates
-  constexpr int64_t kScan = 8, kBest = 2 * 8;  // per target and velocity: of each template, of the best
+  constexpr int64_t kWeighted = 4 * 11, kFits = 3 * 8;  // bytes for each fibre and bin: scan's rows, results
+  constexpr int64_t kPositions = 72;                    // bytes for each velocity and bin
+  constexpr int64_t kShifted = 4 * 2 * 4;               // bytes for each velocity, bin and thread of a task
+  constexpr int64_t kProducts = 64 * 11 * 4 * 4;        // bytes for each velocity and thread: one task
+  constexpr int64_t kFit = 8 * 200, kLibrary = 64;      // bytes for each bin and thread; for each sample
+  constexpr int64_t kScan = 8, kBest = 2 * 8;  // bytes for each target and velocity: each template, the best
   const int64_t scans =
       kScan * std::min(size.fibres, TargetsAtOnce(size.templates, velocities)) * velocities * size.templates;
   parts.kept +=

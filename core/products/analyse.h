@@ -1,5 +1,5 @@
-// The products of one frame, each from those before it: sky, then redshifts of lines and velocities of stars
-// from what is left.
+// The products of one frame, each made from earlier ones: the sky, then redshifts from lines and velocities
+// of stars from the spectra without it.
 #ifndef SPEXD_CORE_PRODUCTS_ANALYSE_H_
 #define SPEXD_CORE_PRODUCTS_ANALYSE_H_
 
@@ -25,50 +25,50 @@
 namespace spexd {
 
 struct AnalysisRequest {
-  bool sky_subtracted = false;  // the frame has no sky in it any more: no sky is made
-  const Sky* sky = nullptr;     // made before of this frame and fiberflat, and taken instead of a new one
+  bool sky_subtracted = false;  // the frame's sky has been subtracted already: no sky is made
+  const Sky* sky = nullptr;     // of this frame and fiberflat, in place of a new one; or null
   bool velocities = false, lines = false;
-  const Fiberflat* fiberflat = nullptr;        // divides the spectra first; null: nothing does
-  const TemplateLibrary* templates = nullptr;  // for velocities
-  VelocityOptions velocity_options;            // its `threads` too are those below
+  const Fiberflat* fiberflat = nullptr;        // divides the spectra first, if not null
+  const TemplateLibrary* templates = nullptr;  // library for velocities
+  VelocityOptions velocity_options;            // `threads` below replaces its own
   LineOptions line_options;
-  Analyser* analyser = nullptr;             // who makes them; null: processors
-  const DeviceSpectra* resident = nullptr;  // the frame on a device, for an analyser that is there
-  // Processors make what the analyser cannot: its device has no room, or failed.
+  Analyser* analyser = nullptr;             // makes the products; null: CPUs make them
+  const DeviceSpectra* resident = nullptr;  // the frame on a device, if the analyser works there; or null
+  // CPUs make products that the analyser cannot make because its device has no room or failed.
   bool fall_back = false;
   int threads = 1;
-  std::stop_token stop = {};  // products that are not there yet are Cancelled
+  std::stop_token stop = {};  // once a stop is requested, products that are not finished are Cancelled
 };
 
-enum class Product { kSky = 1, kVelocity = 2, kLines = 3 };  // as v1::Product numbers them
+enum class Product { kSky = 1, kVelocity = 2, kLines = 3 };  // numbers as in v1::Product
 
 struct FrameProducts {
   absl::StatusOr<Sky> sky = absl::CancelledError("not asked for");
-  // Rows of the frame that are no sky fibres; velocities and lines are theirs.
+  // Rows of the frame that are not sky fibres. Velocities and lines are in their order.
   std::vector<int> targets;
   absl::StatusOr<std::vector<StarVelocity>> velocities = absl::CancelledError("not asked for");
   absl::StatusOr<std::vector<LineRedshift>> lines = absl::CancelledError("not asked for");
-  std::vector<Product> by_device;  // those that a device made
+  std::vector<Product> by_device;  // products that a device made
 };
 
-// The one definition of a product's names.
+// The definition of a product's names.
 struct ProductInfo {
   using Member = std::variant<absl::StatusOr<Sky> FrameProducts::*,
                               absl::StatusOr<std::vector<StarVelocity>> FrameProducts::*,
                               absl::StatusOr<std::vector<LineRedshift>> FrameProducts::*>;
 
   Product product;
-  const char* name;     // in stages, metrics and messages, and of its part in v1::ProductPart
-  const char* request;  // the field of v1::ProductRequest that asks for it
-  const char* keyword;  // in Python
+  const char* name;     // name in stages, metrics and messages, and field of v1::ProductPart
+  const char* request;  // field of v1::ProductRequest that asks for the product
+  const char* keyword;  // keyword in Python
   Member value;
 
-  // How it went; Cancelled if it was not asked for.
+  // The status of the product: Cancelled if it was not requested.
   absl::Status StatusIn(const FrameProducts& products) const {
     return std::visit([&](auto member) { return (products.*member).status(); }, value);
   }
 };
-// In the order in which they are made.
+// All products, in the order in which they are made.
 inline constexpr ProductInfo kProducts[] = {
     {Product::kSky, "sky", "sky", "sky", &FrameProducts::sky},
     {Product::kLines, "lines", "lines", "redshifts", &FrameProducts::lines},
@@ -79,54 +79,57 @@ inline const ProductInfo& InfoOf(Product product) {
                        [product](const ProductInfo& info) { return info.product == product; });
 }
 
-// "cuda" or "cpu": who made a product.
+// The maker of a product: "cuda" or "cpu".
 const char* MakerOf(Product product, const FrameProducts& products);
 
-// Hears of each product of a request (of the sky too where the others need it) as soon as it is there or has
-// failed, and how long it took.
+// Receives each product of a request as soon as it is finished or has failed, and the seconds that it took.
+// The sky is included if other products need it.
 using ProductObserver = std::function<void(Product product, const FrameProducts& products, double seconds)>;
 
-// A product that fails has its error, and those that need it fail with it; others are not harmed. An error of
-// all: a frame of the wrong shape, a fiberflat that ApplyFiberflat refuses, or what FibreKindsOf
-// refuses.
+// Makes the requested products. A product that fails has its error, and products that need it fail with it;
+// others are not affected. Returns an error of all products for a frame of the wrong shape, a fiberflat that
+// ApplyFiberflat refuses, or a frame that FibreKindsOf refuses.
 absl::StatusOr<FrameProducts> Analyse(const Frame& frame, const AnalysisRequest& request,
                                       const ProductObserver& observer = {});
 
-// What the memory of an analysis depends on. `templates` of `samples` each; 0 without velocities.
+// The sizes that determine the memory of an analysis. `templates` have `samples` samples each; both are 0
+// without velocities.
 struct AnalysisSize {
   int64_t fibres = 0, bins = 0, templates = 0, samples = 0;
   int threads = 1;
-  bool sky = true;  // one is made
+  bool sky = true;  // whether a sky is made
 };
-// An upper estimate of the memory that Analyse takes beside the frame, its products included.
+// An upper estimate of the bytes that Analyse takes beside the frame, including its products.
 int64_t AnalysisBytes(const AnalysisSize& size);
-// Its parts: of a joint analysis, each arm takes the first, and one arm at a time the second.
+// The parts of AnalysisBytes. In a joint analysis each arm takes `kept`, and one arm at a time takes
+// `working`.
 struct AnalysisParts {
   int64_t kept = 0, working = 0;
 };
 AnalysisParts AnalysisPartsOf(const AnalysisSize& size);
 
-// What a fibermap says of a frame's fibres.
+// The kinds of a frame's fibres, as a fibermap states them.
 struct FibreKinds {
   std::vector<int> good_sky;  // rows of sky fibres (OBJTYPE SKY) from which the sky is made
   std::vector<int> targets;   // rows of all other fibres
-  // [row]: a fatal bit of FIBERSTATUS is set. The spectrum is not that of its target, or is badly calibrated.
+  // [row]: whether a fatal bit of FIBERSTATUS is set. Such a spectrum is not that of its target, or is badly
+  // calibrated.
   std::vector<bool> fatal;
 };
 
-// The arm of the spectrograph that a frame is of: B, R or Z, the letter of its CAMERA card or, without such a
-// card, its band (BandOf).
+// The arm of the spectrograph to which a frame belongs: B, R or Z. It is the letter of the frame's CAMERA
+// card or, without such a card, its band (BandOf).
 char ArmOf(const Frame& frame);
 
-// The column of a fibermap that has the bits of FIBERSTATUS: in coadds COADD_FIBERSTATUS.
+// The column of a fibermap that holds the bits of FIBERSTATUS: COADD_FIBERSTATUS in coadds.
 const char* StatusColumn(const RawTable& fibermap);
-// Whether the spectra are coadds, which have no sky in them and no sky fibres.
+// Whether the spectra are coadds, which have neither sky nor sky fibres.
 bool IsCoadd(const Frame& frame);
 
-// Bits of FIBERSTATUS count as in desispec (get_all_fiberbitmask_with_amp; for sky fibres also
-// VARIABLETHRU): those of amplifiers in the frame's own band alone, and informative ones not at all. Without
-// the column no fibre is bad. InvalidArgument without a fibermap that has OBJTYPE, or where its columns are
-// of other types.
+// The kinds of a frame's fibres. Bits of FIBERSTATUS count as in desispec (get_all_fiberbitmask_with_amp; for
+// sky fibres also VARIABLETHRU): of the bits of amplifiers only that of the frame's own band, and no
+// informative ones. Without the column no fibre is bad. InvalidArgument if there is no fibermap with OBJTYPE,
+// or if its columns have other types.
 absl::StatusOr<FibreKinds> FibreKindsOf(const Frame& frame);
 
 }  // namespace spexd

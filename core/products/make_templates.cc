@@ -17,7 +17,7 @@
 namespace spexd {
 namespace {
 
-// Whether the samples of the spectra reach beyond the filter of the library's, and are as fine.
+// Checks that the samples of the spectra extend beyond the filter of the library's samples, and are as fine.
 absl::Status CheckWavelengths(const std::vector<double>& wave, const TemplateGrid& grid,
                               const std::string& file) {
   const double low = grid.Wave(-kLowPassHalf), high = grid.Wave(grid.samples - 1 + kLowPassHalf);
@@ -37,7 +37,8 @@ absl::Status CheckWavelengths(const std::vector<double>& wave, const TemplateGri
                       file, widest * kLightSpeed, grid.step * kLightSpeed));
 }
 
-// The positions of the samples among those of the library that its filter needs, and the first of them.
+// The positions, in samples of the library, of the spectra's samples that the filter needs, and the number of
+// the first one.
 struct Positions {
   size_t first = 0;
   std::vector<double> positions;
@@ -56,7 +57,7 @@ Positions PositionsOf(const std::vector<double>& wave, const TemplateGrid& grid)
   return result;
 }
 
-// What all spectra have in common, and what their files said.
+// The spectra of all files and their parameters.
 struct Collection {
   std::vector<std::string> files;
   std::vector<std::vector<double>> nodes;  // [spectrum][parameter]
@@ -112,7 +113,7 @@ absl::Status CheckDistinct(const Collection& all) {
   return absl::OkStatus();
 }
 
-// Removes the parameters that have one value in all spectra; returns the names of the others.
+// Removes the parameters that have the same value in all spectra. Returns the names of the others.
 std::vector<std::string> KeepVarying(const SpectraLayout& layout, std::vector<std::vector<double>>* nodes) {
   std::vector<std::string> names;
   std::vector<std::vector<double>> kept(nodes->size());

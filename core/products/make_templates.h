@@ -1,4 +1,4 @@
-// Libraries of star templates from folders of spectra.
+// Libraries of star templates, made from folders of spectra.
 #ifndef SPEXD_CORE_PRODUCTS_MAKE_TEMPLATES_H_
 #define SPEXD_CORE_PRODUCTS_MAKE_TEMPLATES_H_
 
@@ -13,13 +13,13 @@ namespace spexd {
 struct TemplateRequest {
   std::string folder;
   SpectraLayout layout;
-  double first = 0, last = 0;  // wavelengths of the frames, Angstrom in vacuum
-  double step = 10;            // of samples, km/s
+  double first = 0, last = 0;  // range of the frames, Angstrom in vacuum
+  double step = 10;            // step of samples, km/s
   int threads = 1;             // the result does not depend on it
 };
 
-// The library reaches so much beyond the frames: the velocities that are scanned, and the filter to their
-// bins.
+// Margins of the library beyond the frames, for the velocities that are scanned and for the filter to the
+// frames' bins.
 inline constexpr double kTemplateVelocity = 1000;  // km/s
 inline constexpr double kTemplateMargin = 13;      // Angstrom
 
@@ -37,10 +37,10 @@ struct TemplateGrid {
 absl::StatusOr<TemplateGrid> MakeTemplateGrid(double first, double last, double step);
 
 // Reads all spectra of the folder and filters each to the samples of the library, so that it is band-limited
-// to them. A parameter with one value in all spectra is no parameter of the library. InvalidArgument that
-// names the file and what is wrong: spectra that do not reach as far as the library, too coarse ones, values
-// that are not finite, several grids of wavelengths, two spectra of the same parameters, a node of the grid
-// of parameters without a spectrum.
+// to them. A parameter with the same value in all spectra does not become a parameter of the library.
+// InvalidArgument, naming the file and what is wrong: spectra that do not cover the library or are too
+// coarse, values that are not finite, different wavelength grids, two spectra with the same parameters, or a
+// node of the parameter grid without a spectrum.
 absl::StatusOr<TemplateLibrary> MakeTemplates(TemplateRequest request);
 
 }  // namespace spexd

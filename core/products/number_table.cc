@@ -10,14 +10,14 @@
 namespace spexd {
 namespace {
 
-// Bytes of a cell.
+// The bytes of a cell.
 int64_t WidthOf(const NumberTable::Column& column) {
   if (column.raw.width > 0) return column.raw.width;
   if (!column.texts.empty() || column.form.back() == 'A') return std::stoll(column.form);
   return ElementBytes(column.form.back());
 }
 
-// The cards that describe a column, the table's first column being 1.
+// Writes the cards that describe a column. `number`: its number in the table, from 1.
 void WriteCards(const NumberTable::Column& column, size_t number, FitsBuilder* fits) {
   if (!column.unit.empty()) fits->Text(absl::StrCat("TUNIT", number).c_str(), column.unit, "");
   for (const auto& [stem, rest] : column.raw.cards)

@@ -1,4 +1,4 @@
-// A table HDU of numbers and short texts, put together column by column.
+// A table HDU of numbers and short texts, built column by column.
 #ifndef SPEXD_CORE_PRODUCTS_NUMBER_TABLE_H_
 #define SPEXD_CORE_PRODUCTS_NUMBER_TABLE_H_
 
@@ -18,10 +18,10 @@ class NumberTable {
  public:
   struct Column {
     std::string name, form, unit;         // TTYPE, TFORM, TUNIT ("" for none)
-    std::vector<int64_t> integers = {};   // [row] if 1K or 1J
-    std::vector<double> numbers = {};     // [row] if 1D or 1E
-    std::vector<std::string> texts = {};  // [row] if nA
-    RawColumn raw = {};  // its cells [row] if 1L, or copied from another table with its form and cards
+    std::vector<int64_t> integers = {};   // [row], for 1K and 1J
+    std::vector<double> numbers = {};     // [row], for 1D and 1E
+    std::vector<std::string> texts = {};  // [row], for nA
+    RawColumn raw = {};                   // cells [row] of 1L or of a copied column, with its form and cards
   };
 
   explicit NumberTable(int64_t rows) : rows_(rows) {}
@@ -45,14 +45,14 @@ class NumberTable {
   }
   void Add(std::string name, const std::vector<bool>& values);
   void Add(std::string name, std::vector<std::string> values);
-  // A column of what `value` makes of each row.
+  // Adds a column with `value` of each row.
   template <typename Row, std::invocable<const Row&> Value, typename... Unit>
   void Add(std::string name, const std::vector<Row>& rows, const Value& value, Unit... unit) {
     std::vector<std::decay_t<decltype(value(rows[0]))>> values;
     for (const Row& row : rows) values.push_back(value(row));
     Add(std::move(name), std::move(values), std::move(unit)...);
   }
-  // These rows of a column of another table, as they are. REQUIRES: rows that it has.
+  // Adds these rows of a column of another table unchanged. REQUIRES: the column has these rows.
   void Copy(std::string name, const RawColumn& column, const std::vector<int>& rows);
 
   const std::vector<Column>& columns() const { return columns_; }

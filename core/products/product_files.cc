@@ -20,7 +20,7 @@
 namespace spexd {
 namespace {
 
-constexpr char kSkyCard[] = "IN_SKY";  // as in the pipeline's frames without sky
+constexpr char kSkyCard[] = "IN_SKY";  // the pipeline's card in frames without sky
 
 Array<float, 2> Rounded(const Array<double, 2>& values) {
   Array<float, 2> rounded(values.shape());
@@ -29,13 +29,13 @@ Array<float, 2> Rounded(const Array<double, 2>& values) {
   return rounded;
 }
 
-// An image HDU whose pixels must outlive the builder.
+// Adds an image HDU. The pixels must outlive the builder.
 void AddImage(const char* name, const Array<float, 2>& values, FitsBuilder* fits) {
   fits->BeginImage(name, FLOAT_IMG, {values.shape(0), values.shape(1)});
   fits->LatePixels(values.flat());
 }
 
-// What the fibermap says of the targets; columns that it lacks are left out.
+// Adds the fibermap's columns of the targets. Columns that it lacks are left out.
 void AddTargets(const Frame& frame, const std::vector<int>& targets, NumberTable* table) {
   for (const char* name : {"TARGETID", "FIBER"}) {
     const absl::StatusOr<std::vector<int64_t>> all = IntegerColumn(*frame.origin.fibermap, name);
@@ -50,7 +50,7 @@ void AddTargets(const Frame& frame, const std::vector<int>& targets, NumberTable
   table->Add("ROW", targets, [](int row) { return int64_t{row}; });
 }
 
-// Begins a file with a table, and the frame's origin in its primary header.
+// Begins a file with the frame's origin in its primary header, and adds a table.
 void AddTable(const Frame& frame, const NumberTable& table, const char* hdu, FitsBuilder* fits) {
   fits->BeginImage("PRIMARY", FLOAT_IMG, {});
   WriteOrigin(frame.origin, false, *fits);
@@ -59,13 +59,13 @@ void AddTable(const Frame& frame, const NumberTable& table, const char* hdu, Fit
   fits->Text("SPECSYS", barycentric ? "BARYCENT" : "TOPOCENT", "velocities and redshifts are so");
 }
 
-// What a star has in its only arm; empty without data.
+// Values of a star in its only arm; empty without data.
 const std::vector<double>& OfArm(const StarVelocity& star, std::vector<double> ArmVelocity::*values) {
   static const std::vector<double> kNone;
   return star.arms.empty() ? kNone : star.arms[0].*values;
 }
 
-// A row for each star; NaN for stars without it.
+// An image with a row for each star; NaN for stars without one.
 template <typename RowOf>
 Array<float, 2> RowsOf(const std::vector<StarVelocity>& stars, const RowOf& row_of, int64_t size) {
   const int64_t rows = static_cast<int64_t>(stars.size());

@@ -1,5 +1,5 @@
-// The files of products, as the field's programs read them; see core/products/README.md. Written as all files
-// are (core/fits/writers.h).
+// Writers of the files of products, in the forms that the field's programs read (core/products/README.md) and
+// in the way of all files (core/fits/writers.h).
 #ifndef SPEXD_CORE_PRODUCTS_PRODUCT_FILES_H_
 #define SPEXD_CORE_PRODUCTS_PRODUCT_FILES_H_
 
@@ -18,34 +18,36 @@
 
 namespace spexd {
 
-// HDUs SKY, IVAR, MASK, WAVELENGTH, STATIVAR, THRPUTCORR as desispec's read_sky takes them, and DECONVOLVED.
+// Writes HDUs SKY, IVAR, MASK, WAVELENGTH, STATIVAR and THRPUTCORR, as desispec's read_sky expects them, and
+// DECONVOLVED.
 absl::Status WriteSky(const Frame& frame, const Sky& sky, const std::string& path, int threads = 1);
 
-// IVAR and MASK of that file: 1 / variance of the model, 0 where there is no sky, and kMaskBadSky there.
+// The IVAR and MASK of the sky's file: 1 / variance of the model, or 0 and kMaskBadSky where there is no sky.
 Array<double, 2> SkyModelIvar(const Sky& sky);
 Array<uint32_t, 2> SkyModelMask(const Sky& sky);
 
-// The frame without the sky, flat-fielded if it was made so. A card IN_SKY tells that it was subtracted.
+// The frame without the sky, flat-fielded if the sky was made so. A card IN_SKY states that the sky was
+// subtracted.
 Frame SkySubtracted(Frame frame, const Sky& sky);
 
-// A row for each of `targets`, with the columns of rvspecfit's tables and DCHI2, V2, NBIN. `parameters`:
-// names of the templates' parameters.
+// The table of velocities, with a row for each of `targets`, the columns of rvspecfit's tables, and DCHI2, V2
+// and NBIN. `parameters`: names of the templates' parameters.
 NumberTable VelocityTable(const Frame& frame, const std::vector<int>& targets,
                           const std::vector<StarVelocity>& velocities,
                           const std::vector<std::string>& parameters);
 
-// HDU RVTAB: the table; MODEL and CONTINUUM [target, bin]: the best fit, NaN where there is none; VELOCITY
-// [velocity] and CHI2 [target, velocity]: the scan.
+// Writes HDU RVTAB, the table; MODEL and CONTINUUM [target, bin], the best fit, NaN if there is none;
+// VELOCITY [velocity] and CHI2 [target, velocity], the scan.
 absl::Status WriteVelocities(const Frame& frame, const std::vector<int>& targets,
                              const std::vector<StarVelocity>& velocities,
                              const std::vector<std::string>& parameters, const VelocityOptions& options,
                              const std::string& path, int threads = 1);
 
-// A row for each of `targets`.
+// The table of redshifts, with a row for each of `targets`.
 NumberTable RedshiftTable(const Frame& frame, const std::vector<int>& targets,
                           const std::vector<LineRedshift>& lines);
 
-// HDU ZLINES: the table; LINES: the lines that are looked for.
+// Writes HDU ZLINES, the table, and LINES, the lines that are searched for.
 absl::Status WriteLines(const Frame& frame, const std::vector<int>& targets,
                         const std::vector<LineRedshift>& lines, const std::string& path);
 

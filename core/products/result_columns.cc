@@ -11,7 +11,7 @@
 namespace spexd {
 namespace {
 
-// NaN where a star has none.
+// The value, or NaN if a star has none.
 double ValueAt(const std::vector<double>& values, size_t k) {
   return k < values.size() ? values[k] : std::numeric_limits<double>::quiet_NaN();
 }

@@ -1,4 +1,4 @@
-// Frames that are added to each other must be on one grid.
+// The check that frames to be added to each other are on one grid.
 #ifndef SPEXD_CORE_PRODUCTS_SAME_GRID_H_
 #define SPEXD_CORE_PRODUCTS_SAME_GRID_H_
 
@@ -11,7 +11,7 @@
 
 namespace spexd {
 
-// InvalidArgument that names the frame (`name`) if its grid is not that of the frames before.
+// InvalidArgument, naming the frame (`name`), if its grid differs from that of the frames before it.
 inline absl::Status CheckSameGrid(const std::string& name, const WavelengthGrid& grid,
                                   const WavelengthGrid& before) {
   constexpr double kSameWave = 1e-6;  // Angstrom

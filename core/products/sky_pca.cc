@@ -38,7 +38,8 @@ absl::StatusOr<SkyResiduals> ResidualsOf(const Frame& frame, const SkyPcaSums::R
     const int64_t row = sky.sky_fibres[static_cast<size_t>(k)];
     for (int64_t j = 0; j < bins; ++j) {
       const double ivar = spectra.ivar(row, j), of_model = sky.statistical_ivar(row, j);
-      // The sky was fitted to these fibres: their residuals are smaller than their errors by what it took.
+      // The sky was fitted to these fibres, so their residuals are smaller than their errors by what the fit
+      // took up.
       const bool good = ivar > 0 && of_model > ivar && (sky.mask(row, j) & kMaskBadSky) == 0;
       residuals.flux(k, j) = good ? spectra.flux(row, j) - sky.model(row, j) : 0;
       residuals.ivar(k, j) = good ? 1 / (1 / ivar - 1 / of_model) : 0;
@@ -47,7 +48,7 @@ absl::StatusOr<SkyResiduals> ResidualsOf(const Frame& frame, const SkyPcaSums::R
   return residuals;
 }
 
-// Rms over the spectra of each component.
+// The rms of each component over the spectra.
 std::vector<double> AmplitudesOf(const Array<float, 2>& snapshots, const PrincipalComponents& components) {
   const int64_t spectra = snapshots.shape(0), bins = components.vectors.shape(1);
   std::vector<double> amplitudes;

@@ -19,26 +19,27 @@ namespace {
 
 constexpr double kTemperatures[] = {4000, 4750, 5500, 6250, 7000};  // K
 constexpr double kGravities[] = {1, 3, 5};                          // log10 of cm/s^2
-constexpr double kMetallicities[] = {-2, -0.75, 0.5};               // log10 of the Sun's
-// The star to which the strengths of lines refer.
+constexpr double kMetallicities[] = {-2, -0.75, 0.5};               // log10 of the ratio to the Sun's
+// The star for which the strengths of lines are given.
 constexpr double kMiddleTemperature = 5500, kMiddleGravity = 3;
 
-constexpr double kDeepest = 0.9;         // part of the light that the strongest lines take away
+constexpr double kDeepest = 0.9;         // part of the light that the strongest lines absorb
 constexpr double kGaussianReach = 6;     // sigmas
 constexpr double kLorentzianReach = 40;  // half widths at half maximum
-constexpr double kMetalSigma = 12, kHydrogenSigma = 25;  // km/s: rotation and turbulence
+constexpr double kMetalSigma = 12, kHydrogenSigma = 25;  // km/s, for rotation and turbulence
 constexpr double kSecondRadiation = 1.438776877e8;       // Angstrom K
 constexpr double kPlanckWave = 5500;                     // Angstrom, where the continuum is 1
 
 constexpr uint64_t kForestSeed = 20261129;
 constexpr double kForestFirst = 2900, kForestLast = 11200;  // Angstrom
 
-// How lines depend on parameters: by powers of TEFF / 5500 K, and exponentials of LOGG - 3 and FEH.
+// The dependence of lines on parameters: powers of TEFF / 5500 K, and exponentials of LOGG - 3 and FEH.
 struct Dependence {
   double by_teff = 0, by_logg = 0, by_feh = 0;
 };
 
-// Optical depth: a Gaussian core, and wings of a Lorentz profile whose strength is a part of the core's.
+// A kind of line, as optical depth: a Gaussian core, and wings of a Lorentz profile whose strength is a part
+// of the core's.
 struct LineKind {
   double sigma = kMetalSigma;  // km/s
   Dependence strength;
@@ -49,7 +50,7 @@ struct LineKind {
 
 struct SyntheticLine {
   double wave = 0;      // Angstrom in vacuum
-  double strength = 0;  // optical depth in the middle, of the star above with the metals of the Sun
+  double strength = 0;  // optical depth in the middle, for the star above with the Sun's metals
   LineKind kind;
 };
 
@@ -65,17 +66,17 @@ struct LinesOfKind {
   std::vector<std::pair<double, double>> lines;  // wavelength and strength
 };
 
-// Wavelengths from the tables of NIST, in vacuum; strengths by eye.
+// The known lines. Wavelengths are from the tables of NIST, in vacuum; strengths were set by eye.
 std::vector<LinesOfKind> KnownLines() {
   return {
-      {kHydrogen,  // of Balmer, of Paschen
+      {kHydrogen,  // Balmer and Paschen lines
        {{6564.61, 0.45}, {4862.69, 0.5},  {4341.69, 0.5},  {4102.90, 0.5},  {3971.20, 0.45},
         {3890.15, 0.4},  {3836.48, 0.35}, {3798.98, 0.3},  {3771.70, 0.25}, {3751.22, 0.2},
         {9548.59, 0.15}, {9231.54, 0.14}, {9017.38, 0.13}, {8865.21, 0.12}, {8752.87, 0.11},
         {8667.40, 0.1},  {8600.75, 0.09}, {8547.73, 0.08}, {8504.82, 0.07}, {8469.58, 0.06}}},
       {kIonizedCalcium, {{3934.77, 30}, {3969.59, 22}}},
       {kCalciumTriplet, {{8500.35, 2.5}, {8544.44, 4}, {8664.52, 3.3}}},
-      // Mg b and another line of magnesium, sodium D and at 8190, calcium, potassium.
+      // Mg b and another line of magnesium, sodium D and the lines at 8190, calcium, potassium.
       {kNeutral,
        {{5168.76, 4},
         {5174.12, 6},
@@ -101,8 +102,8 @@ std::vector<LinesOfKind> KnownLines() {
                {8826.64, 0.8}}}};
 }
 
-// Numbers that are the same with every standard library, which defines generators to the bit, but not
-// distributions.
+// Random numbers that are the same with every standard library. The standard defines generators to the bit,
+// but not distributions.
 class ForestDice {
  public:
   double Uniform(double low, double high) {
@@ -113,7 +114,7 @@ class ForestDice {
   std::mt19937_64 generator_{kForestSeed};
 };
 
-// Weak lines of metals, denser in the blue.
+// Adds weak lines of metals, which are denser in the blue.
 void AddForest(std::vector<SyntheticLine>* lines) {
   ForestDice dice;
   for (double wave = kForestFirst; wave < kForestLast;) {
@@ -144,8 +145,8 @@ struct StarParameters {
   }
 };
 
-// Adds a profile around a wavelength to optical depths. `unit`: the scale of the profile, km/s; `reach`: how
-// many of it the profile is long on each side.
+// Adds a profile around a wavelength to optical depths. `unit`: the scale of the profile, km/s. `reach`: the
+// length of the profile on each side, in units.
 template <typename Profile>
 void AddProfile(const TemplateGrid& grid, double wave, double unit, double reach, const Profile& profile,
                 std::vector<double>* depth) {
@@ -167,13 +168,13 @@ void AddSyntheticLine(const TemplateGrid& grid, const SyntheticLine& line, const
   AddProfile(
       grid, line.wave, kind.width * star.Factor(kind.widening), kLorentzianReach,
       [wings = strength * kind.wings](double x) {
-        const double end = x / kLorentzianReach, smooth = 1 - end * end;  // ends without a step
+        const double end = x / kLorentzianReach, smooth = 1 - end * end;  // the wings end without a step
         return wings * smooth * smooth / (1 + x * x);
       },
       depth);
 }
 
-// A black body, 1 at kPlanckWave.
+// A black body, scaled to 1 at kPlanckWave.
 double Continuum(double wave, double teff) {
   return std::pow(kPlanckWave / wave, 5) * std::expm1(kSecondRadiation / (kPlanckWave * teff)) /
          std::expm1(kSecondRadiation / (wave * teff));

@@ -28,16 +28,17 @@
 namespace spexd {
 namespace {
 
-// Spectra are band-limited to their samples if little of the power of their finest detail lies close to what
-// the samples can hold. What `spex templates make` filters has less than 2 % there, a spectrum sharper than
-// its samples 14 %: white. Power that does not matter, as that of rounding, is not looked at.
-constexpr int kSegment = 128;                             // samples of a short spectrum
+// The check that spectra are band-limited to their samples: little of the power of their finest detail may
+// lie close to the highest frequency of the samples. Spectra filtered by `spex templates make` have less than
+// 2 % there, and a spectrum sharper than its samples 14 %, like white noise. Power too small to matter, such
+// as that of rounding, is ignored.
+constexpr int kSegment = 128;                             // length of a segment, in samples
 constexpr double kFine = 0.3, kTop = kLowPassCutoff;      // cycles a sample
 constexpr double kMaxTopShare = 0.05, kMinRms = 1e-3;     // of the power above kFine; of the median flux
 constexpr int64_t kMaxChecked = 64;                       // templates, evenly spread over the library
-constexpr int64_t kRowsBetweenLooks = 1 << 16;            // at the stop token
+constexpr int64_t kRowsBetweenLooks = 1 << 16;            // rows between two checks of the stop token
 
-// Power (mean square) of samples between two frequencies, by Hann-windowed segments (Welch 1967).
+// The power (mean square) of samples in frequency bands, from Hann-windowed segments (Welch 1967).
 struct BandPower {
   double fine = 0, top = 0;  // above kFine, above kTop
 };
@@ -83,7 +84,7 @@ class BandMeter {
   double squares_ = 0;
 };
 
-// "TEFF 4500, LOGG 2" of a row of the library.
+// The parameters of a row of the library, such as "TEFF 4500, LOGG 2".
 std::string NodeName(const TemplateLibrary& library, int64_t row) {
   std::vector<std::string> values(library.names.size());
   for (size_t k = library.names.size(); k-- > 0;) {
@@ -195,7 +196,7 @@ absl::Status WriteTemplates(const TemplateLibrary& library, const std::string& p
   std::vector<float> flux(library.flux.flat().begin(), library.flux.flat().end());
   fits.Pixels(absl::MakeConstSpan(flux));
   NumberTable table(rows);
-  int64_t repeat = rows;  // rows in which a parameter keeps its value
+  int64_t repeat = rows;  // number of rows in which a parameter keeps its value
   for (size_t k = 0; k < library.names.size(); ++k) {
     const std::vector<double>& axis = library.axes[k];
     const int64_t size = static_cast<int64_t>(axis.size());

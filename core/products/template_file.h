@@ -1,6 +1,6 @@
-// Files of templates: HDU TEMPLATES (float32 [template, sample], flux per Angstrom on a uniform grid of log10
-// wavelength: CRVAL1, CDELT1, LOGLAM = 1; NPAR and PARNAMk name the parameters) and the table PARAMS, which
-// has a row for each template and a column for each parameter.
+// Files of templates. HDU TEMPLATES is float32 [template, sample], flux per Angstrom on a uniform grid of
+// log10 wavelength (CRVAL1, CDELT1, LOGLAM = 1); NPAR and PARNAMk name the parameters. The table PARAMS has a
+// row for each template and a column for each parameter.
 #ifndef SPEXD_CORE_PRODUCTS_TEMPLATE_FILE_H_
 #define SPEXD_CORE_PRODUCTS_TEMPLATE_FILE_H_
 
@@ -15,17 +15,18 @@
 
 namespace spexd {
 
-// InvalidArgument that names the file, the HDU and what is wrong. Cancelled if a stop is requested.
+// Reads a library. InvalidArgument, naming the file, the HDU and what is wrong; Cancelled if a stop is
+// requested.
 absl::StatusOr<TemplateLibrary> ReadTemplates(const Source& source, const std::stop_token& stop = {});
 
-// What the header of a library tells people, besides what readers need.
+// Remarks for people in the header of a library, beside what readers need.
 struct TemplateRemarks {
-  std::string subtype;                // RRSUBTYP; "": no such keyword
+  std::string subtype;                // RRSUBTYP; "" for no such keyword
   std::vector<std::string> comments;  // COMMENT cards, up to 72 characters each
 };
 
-// Writes a library so: its templates over their medians, in the order of the grid. Wavelengths are those in
-// vacuum.
+// Writes a library: its templates, divided by their medians, in the order of the grid. Wavelengths are those
+// in vacuum.
 absl::Status WriteTemplates(const TemplateLibrary& library, const std::string& path,
                             const TemplateRemarks& remarks = {});
 

@@ -18,7 +18,7 @@
 namespace spexd {
 namespace {
 
-// The samples of a primary HDU of one axis.
+// The samples of a primary HDU with one axis.
 absl::StatusOr<std::vector<double>> Samples(const Hdu& hdu) {
   SPEXD_ASSIGN_OR_RETURN(const auto image, (ReadImage<double, 2>(hdu)));
   if (image.shape(0) != 1 || image.shape(1) < 2) {
@@ -32,7 +32,7 @@ std::string WavelengthType(const Hdu& hdu) {
   return absl::AsciiStrToUpper(hdu.String("CTYPE1").value_or(""));
 }
 
-// How a header gives wavelengths: linear, or by their logarithm.
+// The form in which a header gives wavelengths: linear, or by their logarithm.
 enum class Scale { kLinear, kLog10, kLogStandard };
 
 Scale ScaleOf(const Hdu& hdu) {
@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<std::string>> FindSpectra(const std::string& folder, 
   for (const auto end = fs::end(entries); entries != end && !error; entries.increment(error)) {
     const fs::path path = entries->path();
     if (!IsFits(path.filename()) || !entries->is_regular_file()) continue;
-    std::error_code none;  // that the wave file is not there shows when it is read
+    std::error_code none;  // a missing wave file shows when it is read
     if (!layout->wave_file.empty() && fs::equivalent(path, layout->wave_file, none)) continue;
     const bool wave = absl::StartsWithIgnoreCase(path.filename().string(), "WAVE");
     (wave ? waves : spectra).push_back(path);

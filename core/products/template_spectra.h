@@ -1,5 +1,5 @@
-// Spectra of stars as the field's collections have them: one FITS file each, flux in the primary HDU,
-// parameters in its header (PHOENIX's layout among them).
+// Spectra of stars as the field's collections store them: a FITS file for each spectrum, with the flux in the
+// primary HDU and the parameters in its header (for example PHOENIX's layout).
 #ifndef SPEXD_CORE_PRODUCTS_TEMPLATE_SPECTRA_H_
 #define SPEXD_CORE_PRODUCTS_TEMPLATE_SPECTRA_H_
 
@@ -16,34 +16,36 @@ namespace spexd {
 enum class Medium { kAir, kVacuum };
 
 struct SpectraLayout {
-  // Name of each parameter, and the keyword that holds it.
+  // The name of each parameter, and the keyword that holds its value.
   std::vector<std::pair<std::string, std::string>> parameters = {
       {"TEFF", "PHXTEFF"}, {"LOGG", "PHXLOGG"}, {"FEH", "PHXM_H"}};
-  std::string wave_file;  // its primary HDU has the wavelengths of all spectra; "": their headers tell
-  // Medium of the wavelengths; none: the headers tell (CTYPE1 AWAV or WAVE, or AIRORVAC).
+  // The file whose primary HDU has the wavelengths of all spectra; "" if their headers state them.
+  std::string wave_file;
+  // The medium of the wavelengths; none if the headers state it (CTYPE1 AWAV or WAVE, or AIRORVAC).
   std::optional<Medium> medium;
 };
 
-// One spectrum. Flux is per unit of wavelength, in any scale.
+// One spectrum. The flux is per unit of wavelength, in any scale.
 struct StarSpectrum {
   std::vector<double> flux, parameters;
-  std::string grid;  // what its header says of wavelengths, to tell grids apart; "" with a wave file
+  std::string grid;  // wavelength keywords of its header, to tell grids apart; "" with a wave file
 };
 
-// Paths of the FITS files below a folder in the order of their names, without those that begin with WAVE. The
-// wave file is the one that does, if the layout has none yet. InvalidArgument if there are fewer than two
+// The paths of the FITS files below a folder in the order of their names, without those that begin with WAVE.
+// Such a file becomes the wave file if the layout has none yet. InvalidArgument if there are fewer than two
 // spectra, or two wave files.
 absl::StatusOr<std::vector<std::string>> FindSpectra(const std::string& folder, SpectraLayout* layout);
 
-// InvalidArgument that names the file and what is wrong: a parameter is missing, a value is not finite.
+// Reads a spectrum. InvalidArgument, naming the file and what is wrong, if a parameter is missing or a value
+// is not finite.
 absl::StatusOr<StarSpectrum> ReadStarSpectrum(const std::string& path, const SpectraLayout& layout);
 
-// Wavelengths of a spectrum's samples in vacuum, Angstrom, ascending. `path`: a spectrum, whose header tells
-// if the layout has no wave file.
+// The wavelengths of a spectrum's samples in vacuum, Angstrom, ascending. `path`: a spectrum, whose header
+// states them if the layout has no wave file.
 absl::StatusOr<std::vector<double>> ReadStarWavelengths(const std::string& path, const SpectraLayout& layout);
 
-// Converts from air, from 2000 Angstrom on (Morton 2000 in the inverse of N. Piskunov); shorter wavelengths
-// are given in vacuum.
+// Converts a wavelength from air to vacuum (Morton 2000 in the inverse of N. Piskunov). Wavelengths below
+// 2000 Angstrom are in vacuum already.
 double VacuumWavelength(double air);
 
 }  // namespace spexd

@@ -10,12 +10,12 @@
 namespace spexd {
 namespace {
 
-// ccdmask bits.
+// Bits of ccdmask.
 constexpr int32_t kDead = 1 << 2;
 constexpr int32_t kSaturated = 1 << 3;
 constexpr int32_t kCosmic = 1 << 4;
 
-constexpr double kGaussianFrom = 30;  // electrons: above, Poisson noise is taken as normal
+constexpr double kGaussianFrom = 30;  // electrons above which Poisson noise is taken as normal
 constexpr float kFullWell = 65000;    // electrons
 constexpr int kHoleRows = 60, kHoleColumns = 18;
 
@@ -40,7 +40,7 @@ void AddCosmicRay(Random& random, PreprocFile& preproc) {
   }
 }
 
-// The first hole is over a fibre of the middle bundle, somewhat above the middle of the CCD.
+// Adds holes. The first one is over a fibre of the middle bundle, somewhat above the middle of the CCD.
 void AddHoles(const Psf& psf, int count, Random random, PreprocFile& preproc) {
   const int rows = std::min(kHoleRows, psf.rows / 3), columns = std::min(kHoleColumns, psf.columns / 2);
   int first_row = std::min(psf.rows - rows, psf.rows * 11 / 20);
@@ -65,7 +65,7 @@ void AddHoles(const Psf& psf, int count, Random random, PreprocFile& preproc) {
 void Expose(const SimulatorOptions& options, const Psf& psf, const Array<float, 2>& expected,
             PreprocFile& preproc) {
   const double variance = options.read_noise * options.read_noise;
-  // Each exposure has streams of its own.
+  // Each exposure has its own streams.
   const uint64_t streams = static_cast<uint64_t>(options.exposure) << 32;
   preproc.pixels = expected;
   preproc.ivar.Assign(expected.shape());

@@ -9,8 +9,8 @@
 
 namespace spexd {
 
-// Fills pixels, ivar, mask and readnoise. `options` are complete. ivar is 1 / (expected electrons + read
-// noise^2), as a multiple of kIvarStep.
+// Fills in pixels, ivar, mask and readnoise. `expected`: expected electrons. `options` must be complete
+// (CompleteOptions). ivar is 1 / (expected electrons + read noise^2), rounded to a multiple of kIvarStep.
 void Expose(const SimulatorOptions& options, const Psf& psf, const Array<float, 2>& expected,
             PreprocFile& preproc);
 

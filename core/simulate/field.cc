@@ -24,14 +24,14 @@ namespace spexd {
 namespace {
 
 constexpr double kMaxVelocity = 600;   // km/s
-constexpr double kRotating = 0.2;      // part of the stars
+constexpr double kRotating = 0.2;      // fraction of the stars
 constexpr double kMinRedshift = 0.005, kMaxRedshift = 1.04;
-constexpr double kThroughputScatter = 0.003;  // of a fibre from exposure to exposure, rms
+constexpr double kThroughputScatter = 0.003;  // rms of a fibre's throughput between exposures
 
 // Streams of random numbers.
 constexpr uint64_t kKinds = 5, kExposures = 6, kSources = 5000000, kThroughputs = 7000000, kFringes = 8000000;
 
-// Kinds in an order that the seed shuffles (Fisher and Yates).
+// Draws the kind of each fibre, in an order that the seed shuffles (Fisher and Yates).
 std::vector<SourceKind> DrawKinds(int fibres, const Field& field, uint64_t seed) {
   std::vector<SourceKind> kinds(fibres, SourceKind::kStar);
   std::fill_n(kinds.begin(), field.sky_fibres, SourceKind::kSky);
@@ -75,7 +75,7 @@ void DrawThroughput(const SimulatorOptions& options, int fibre, Random& random, 
   source->throughput = source->flat * common * own;
 }
 
-// A straight continuum of mean `level`.
+// Adds a straight continuum with mean `level`.
 void AddContinuum(double level, double tilt, std::vector<double>* light) {
   const double middle = 0.5 * static_cast<double>(light->size() - 1);
   for (size_t k = 0; k < light->size(); ++k) {
@@ -107,7 +107,7 @@ void AddEmitter(const std::vector<double>& wave, const TrueSource& source, std::
   }
 }
 
-// Whether emitters can have lines there.
+// Checks whether emitters can have lines at these wavelengths.
 absl::Status CheckEmitters(const WavelengthGrid& grid) {
   double first = INFINITY, last = 0;
   for (const LineGroup& group : EmissionLines()) {
@@ -122,7 +122,7 @@ absl::Status CheckEmitters(const WavelengthGrid& grid) {
                       first, last, grid.first, grid.last()));
 }
 
-// The star's light with a mean of its level, over a straight line.
+// The light of a star with the mean of its level, over a straight line.
 std::vector<double> StarOf(const TemplateLibrary& library, const BinnedTemplates& templates, double tilt,
                            const TrueSource& source) {
   std::vector<double> x = {source.velocity};
@@ -135,7 +135,7 @@ std::vector<double> StarOf(const TemplateLibrary& library, const BinnedTemplates
   return light;
 }
 
-// Names of the groups as they may stand in names of columns: OII, HBETA, ...
+// Names of the groups of lines that can be parts of column names: OII, HBETA, ...
 std::vector<std::string> LineNames() {
   std::vector<std::string> names;
   for (const LineGroup& group : EmissionLines()) {
@@ -161,7 +161,7 @@ absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOpti
   TrueSources sources;
   sources.lines = LineNames();
   sources.fibres.resize(options.fibres);
-  // Band-limited to the samples of the truth, so that they stand for all of the light.
+  // Templates band-limited to the samples of the truth, so that the samples stand for all light.
   std::optional<BinnedTemplates> templates;
   if (field.stars != nullptr) {
     SPEXD_ASSIGN_OR_RETURN(

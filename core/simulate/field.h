@@ -1,4 +1,4 @@
-// The light of a field whose sources are known: stars of a library of templates, galaxies with emission
+// The light of a field whose sources are known: stars from a library of templates, galaxies with emission
 // lines, and the night sky in all fibres.
 #ifndef SPEXD_CORE_SIMULATE_FIELD_H_
 #define SPEXD_CORE_SIMULATE_FIELD_H_
@@ -13,8 +13,8 @@
 
 namespace spexd {
 
-// Spectra of all fibres and what they are made of, without target ids. `options` are complete and have a
-// field. InvalidArgument, naming the wavelengths, if the templates do not reach as far, or no redshift brings
+// Makes the spectra of all fibres and their sources, without target ids. `options` must be complete and have
+// a field. InvalidArgument, naming the wavelengths, if the templates do not cover them, or no redshift brings
 // a line of emitters there.
 absl::StatusOr<std::pair<Truth, TrueSources>> MakeFieldTruth(const SimulatorOptions& options,
                                                              const WavelengthGrid& grid, int threads);

@@ -21,11 +21,11 @@ constexpr std::array<Camera, 3> kCameras = {
 
 constexpr double kFibrePitch = 7.28;    // columns between neighbours
 constexpr double kBundlePitch = 192.2;  // columns between the first fibres of neighbouring bundles
-constexpr int kSideMargin = 24;         // minimum columns beside the outermost trace
-constexpr double kEndMargin = 10;       // rows beyond the ends of a trace
+constexpr int kSideMargin = 24;         // least number of columns beside the outermost trace
+constexpr double kEndMargin = 10;       // number of rows beyond the ends of a trace
 constexpr int kDegree = 6;              // GHDEGX, GHDEGY
 
-// Typical GH-i-j, [i][j].
+// Typical values of GH-i-j, [i][j].
 constexpr double kHermite[kDegree + 1][kDegree + 1] = {
     {1.0, -0.005, 0.034, -0.008, 0.009, -0.0003, 0.0064},
     {0.003, 0.02, -0.002, 0.002, 0.0002, -0.0001, 0.0001},
@@ -54,8 +54,8 @@ LegendreTable MakeTable(const Psf& psf, int64_t coefficients) {
   return table;
 }
 
-// Smooth functions of the fibre's position (0 to 1) around `mean`, flattened for a CCD that is a fraction of
-// the camera's.
+// Makes smooth functions of the fibre's position (0 to 1) around `mean`. They are flatter for a CCD that is a
+// fraction of the camera's.
 LegendreTable Vary(const Psf& psf, double mean, std::initializer_list<double> amplitudes, double fraction,
                    Random& random) {
   LegendreTable table = MakeTable(psf, static_cast<int64_t>(amplitudes.size()));
@@ -86,7 +86,7 @@ void MakeTraces(Psf& psf, double fraction, Random& random) {
     psf.traces.x.coeff(i, 1) = 5.8 * side * fraction;
     psf.traces.x.coeff(i, 2) = 2.9 * side * f2;
     psf.traces.x.coeff(i, 3) = 0.1 * side * f3;
-    // Rows bend by 40 over a full slit; the dispersion changes a little along the CCD.
+    // Rows bend by 40 rows over a full slit; the dispersion changes a little along the CCD.
     const double bow = (40 * side * side - 20) * fraction;
     const double curve = 61 * f2, twist = 3.5 * f3;
     psf.traces.y.coeff(i, 0) = 0.5 * (psf.rows - 1) - curve + bow;
@@ -101,7 +101,7 @@ const Camera* KnownCamera(char name) {
   return camera == kCameras.end() ? nullptr : &*camera;
 }
 
-// CAMERA that a PSF states, "" if none. Some files have it in quotation marks and padded.
+// The CAMERA that a PSF states, "" if none. Some files have it padded and in quotation marks.
 std::string CameraOf(const Psf* psf) {
   constexpr char kAround[] = " '";
   const std::string text = psf == nullptr ? "" : psf->camera;
@@ -206,7 +206,7 @@ Psf PsfOf(const SimulatorOptions& options) {
   GaussHermiteCore& core = spots.core();
   core.max_degree_x = core.max_degree_y = kDegree;
   const double half = 0.5 * camera.dispersion * (options.rows - 1 - 2 * kEndMargin);
-  // Rounded to whole tenths, as a header shows them.
+  // Rounded to tenths, as a header shows them.
   psf.wave_min = std::round(10 * (camera.middle - half)) / 10;
   psf.wave_max = std::round(10 * (camera.middle + half)) / 10;
 

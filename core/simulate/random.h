@@ -1,5 +1,5 @@
-// Random numbers that are the same with every standard library: only the generator itself is standardised
-// there, not its distributions.
+// Random numbers that are the same with every standard library, because only the standard's generator is
+// used, not its distributions.
 #ifndef SPEXD_CORE_SIMULATE_RANDOM_H_
 #define SPEXD_CORE_SIMULATE_RANDOM_H_
 
@@ -11,13 +11,13 @@ namespace spexd {
 
 class Random {
  public:
-  // Streams of one seed are independent of each other: one per fibre, image row or purpose.
+  // Streams of one seed are independent of each other. Each fibre, image row or purpose has its own.
   Random(uint64_t seed, uint64_t stream) : generator_(Mix(Mix(seed) ^ stream)) {}
 
   // Uniform in (0, 1).
   double Uniform() { return (static_cast<double>(generator_() >> 12) + 0.5) * 0x1p-52; }
   double Uniform(double low, double high) { return low + (high - low) * Uniform(); }
-  // 0 to count - 1.
+  // Uniform integer from 0 to count - 1.
   int Index(int count) { return static_cast<int>(Uniform() * count); }
   // Uniform in the logarithm.
   double LogUniform(double low, double high) { return low * std::exp(Uniform() * std::log(high / low)); }
@@ -33,7 +33,7 @@ class Random {
     return u * std::sqrt(-2 * std::log(s) / s);
   }
 
-  // Poisson of a small mean (>= 0), by counting arrivals.
+  // Poisson-distributed number with a small mean (>= 0), by counting arrivals.
   int Poisson(double mean) {
     const double limit = std::exp(-mean);
     int count = -1;

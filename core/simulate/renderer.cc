@@ -14,10 +14,10 @@
 namespace spexd {
 namespace {
 
-// Wavelengths whose spots are in memory at a time.
+// Number of wavelengths whose spots are in memory at a time.
 constexpr int kWavesAtATime = 64;
 
-// The light of one bundle: all rows, and the columns that it reaches.
+// The light of one bundle: all rows, and the columns that it covers.
 struct BundleLight {
   int first_column = 0;
   Array<double, 2> pixels;  // [row, column - first_column]
@@ -77,8 +77,8 @@ BundleLight RenderBundle(const Psf& psf, const Truth& truth, FibreRange fibres) 
 absl::StatusOr<Array<float, 2>> RenderTruth(const Psf& psf, const Truth& truth, int threads) {
   const int bundles = (psf.fibres + kSimulatedBundle - 1) / kSimulatedBundle;
   Array<double, 2> sum({psf.rows, psf.columns});
-  // As many bundles at a time as threads, so that few are in memory. They are added in their order: the sum
-  // does not depend on which was finished first.
+  // As many bundles are rendered at a time as there are threads, so that few are in memory. They are added in
+  // order, so that the sum does not depend on which was finished first.
   const int at_a_time = std::max(threads, 1);
   for (int first = 0; first < bundles; first += at_a_time) {
     std::vector<BundleLight> lights(std::min(at_a_time, bundles - first));

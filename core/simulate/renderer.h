@@ -1,4 +1,4 @@
-// Projects true spectra through the PSF onto the CCD.
+// Projection of true spectra through the PSF onto the CCD.
 #ifndef SPEXD_CORE_SIMULATE_RENDERER_H_
 #define SPEXD_CORE_SIMULATE_RENDERER_H_
 
@@ -9,10 +9,10 @@
 
 namespace spexd {
 
-// Expected electrons in each pixel [row, column]: the sum of spot x flux x step over fibres and wavelengths;
-// light off the CCD is lost. Up to `threads` threads share the bundles; the result does not depend on how
-// many. ResourceExhausted without memory. REQUIRES: CheckPsf(psf) is OK, a spectrum for each fibre in
-// `truth`, two or more uniform wavelengths.
+// The expected electrons in each pixel [row, column]: the sum of spot x flux x step over fibres and
+// wavelengths. Light off the CCD is lost. Up to `threads` threads share the bundles; the result does not
+// depend on their number. ResourceExhausted if there is not enough memory. REQUIRES: CheckPsf(psf) is OK;
+// `truth` has a spectrum for each fibre and two or more uniform wavelengths.
 absl::StatusOr<Array<float, 2>> RenderTruth(const Psf& psf, const Truth& truth, int threads);
 
 }  // namespace spexd

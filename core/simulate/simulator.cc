@@ -20,10 +20,10 @@ namespace {
 
 constexpr double kExposure = 1000;  // seconds
 constexpr double kMjd = 58899.35;
-constexpr double kBetweenExposures = 1100 / 86400.0;  // days between their starts
+constexpr double kBetweenExposures = 1100 / 86400.0;  // days between the starts of exposures
 constexpr int kNight = 20200219, kTile = 80605;
 constexpr double kPetalRadius = 400;       // mm
-constexpr double kRa = 179.6, kDec = 0.1;  // degrees, the field's centre
+constexpr double kRa = 179.6, kDec = 0.1;  // centre of the field, degrees
 
 int64_t TargetId(int fibre) { return int64_t{39627000000000000} + int64_t{kFirstExposureId} * 1000 + fibre; }
 
@@ -55,7 +55,7 @@ std::vector<std::string> MakeCards(const SimulatorOptions& options) {
   };
 }
 
-// `sources`: the field's; none: the plain scene.
+// Makes the fibermap. `sources`: those of the field; empty for the plain scene.
 std::vector<FibermapRow> MakeFibermap(const SimulatorOptions& options, int fibre_min,
                                       const std::vector<TrueSource>& sources) {
   std::vector<FibermapRow> rows(options.fibres);

@@ -19,8 +19,8 @@ constexpr double kSkyLineSigma = 0.6;    // Angstrom: wide enough for bins of 0.
 constexpr double kLampLineSigma = 0.15;  // Angstrom: less than spectrographs resolve
 constexpr double kEmissionLinesPerAngstrom = 0.003;
 
-// A spectrum in the making. Widths in Angstrom and electrons / Angstrom are those of a grid with a step of
-// kTruthStep.
+// A spectrum to which light is added. Widths in Angstrom and electrons / Angstrom are for a grid with a step
+// of kTruthStep.
 class Canvas {
  public:
   explicit Canvas(const WavelengthGrid& grid)
@@ -28,11 +28,11 @@ class Canvas {
 
   double low() const { return wave_.front(); }
   double high() const { return wave_.back(); }
-  // How many lines there are of so many an Angstrom.
+  // The number of lines, given their number per Angstrom.
   int Lines(double per_angstrom) const {
     return std::max(2, static_cast<int>(std::lround(per_angstrom / scale_ * (high() - low()))));
   }
-  // Straight from `low` at the first wavelength to `high` at the last.
+  // Adds a straight continuum from `low` at the first wavelength to `high` at the last.
   void AddContinuum(double low, double high) {
     const double first = wave_.front(), span = wave_.back() - first;
     for (size_t k = 0; k < wave_.size(); ++k) flux_[k] += low + (high - low) * (wave_[k] - first) / span;
@@ -43,7 +43,7 @@ class Canvas {
   void Absorb(double centre, double sigma, double depth) {
     ForLine(centre, sigma, [&](double profile, double& flux) { flux *= 1 - depth * profile; });
   }
-  // The spectrum in the grid's own electrons / Angstrom.
+  // The spectrum in electrons / Angstrom of the actual grid.
   std::vector<double> Finish() && {
     for (double& flux : flux_) flux /= scale_;
     return std::move(flux_);
@@ -83,7 +83,7 @@ std::vector<double> MakeTarget(const WavelengthGrid& grid, TargetKind kind, Rand
   return std::move(target).Finish();
 }
 
-// Dark spectra of all fibres.
+// Makes dark spectra of all fibres.
 Truth MakeDark(int fibres, const WavelengthGrid& grid) {
   Truth truth;
   truth.wave = grid.Values();
@@ -105,7 +105,7 @@ std::vector<double> MakeSky(const WavelengthGrid& grid, uint64_t seed) {
   Canvas sky(grid);
   sky.AddContinuum(random.Uniform(45, 60), random.Uniform(60, 80));
   for (int k = sky.Lines(kSkyLinesPerAngstrom); k > 0; --k) {
-    // Most lines are faint, a few are very bright.
+    // Most lines are faint, and a few are very bright.
     const double rank = std::pow(random.Uniform(), 6);
     sky.AddLine(random.Uniform(sky.low(), sky.high()), kSkyLineSigma, 40 * std::exp(7 * rank));
   }

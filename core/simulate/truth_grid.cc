@@ -12,11 +12,11 @@
 namespace spexd {
 namespace {
 
-constexpr double kOverscan = 12;                  // Angstrom beyond the domain, at most
-constexpr double kOverscanRows = 32;              // CCD rows beyond the CCD, and beyond the domain at most
-constexpr int kSamples = 4096;                    // of traces along their domain
-constexpr int kLeastSamples = 64;                 // of a spectrum
-constexpr double kMaxSamples = int64_t{1} << 28;  // of all true spectra
+constexpr double kOverscan = 12;                  // most Angstrom beyond the domain
+constexpr double kOverscanRows = 32;              // CCD rows beyond the CCD; the same limit beyond the domain
+constexpr int kSamples = 4096;                    // number of samples of traces along their domain
+constexpr int kLeastSamples = 64;                 // least number of samples of a spectrum
+constexpr double kMaxSamples = int64_t{1} << 28;  // most samples of all true spectra together
 
 std::vector<int> FibresWithLight(const Psf& psf) {
   std::vector<int> fibres;
@@ -27,8 +27,8 @@ std::vector<int> FibresWithLight(const Psf& psf) {
   return fibres;
 }
 
-// Where any of the fibres has light on the CCD, to the next of the samples beyond it; first > last if
-// nowhere.
+// The wavelengths at which any of the fibres has light on the CCD, up to the next sample beyond; first > last
+// if there are none.
 WaveRange RangeWithLight(const Psf& psf, const std::vector<int>& fibres) {
   const LegendreTable &x = psf.traces.x, &y = psf.traces.y;
   const WaveRange spots = std::visit([](const auto& model) { return model.Domain(); }, psf.spots);
@@ -51,7 +51,7 @@ WaveRange RangeWithLight(const Psf& psf, const std::vector<int>& fibres) {
   return first <= last ? WaveRange{sample(first - 1), sample(last + 1)} : WaveRange{1, 0};
 }
 
-// The Angstroms of the narrowest CCD row, from a few fibres; infinite if all light is on one row.
+// The Angstroms in the narrowest CCD row, from a few fibres; infinite if all light is on one row.
 double NarrowestRow(const Psf& psf, const std::vector<int>& fibres, WaveRange range) {
   constexpr int kPlaces = 64;
   const double span = range.last - range.first, half = span / 4096;

@@ -20,13 +20,13 @@ namespace spexd {
 namespace traces {
 namespace {
 
-constexpr int64_t kMaxBins = 100000;      // of the common spectrum
-constexpr double kReferenceMargin = 12;   // Angstrom beyond the domain in which the reference matters
-constexpr double kLineMargin = 4;         // Angstrom from the ends of the domain in which no line is used
-constexpr double kNegligibleStep = 0.25;  // of converged_y, after which there is no second one
-constexpr int kLineSteps = 2;             // Gauss-Newton steps on one set of row spectra
+constexpr int64_t kMaxBins = 100000;      // limit on the bins of the common spectrum
+constexpr double kReferenceMargin = 12;   // Angstrom beyond the domain within which the reference is used
+constexpr double kLineMargin = 4;         // Angstrom from the ends of the domain within which no line is used
+constexpr double kNegligibleStep = 0.25;  // part of converged_y: after a smaller step there is no second one
+constexpr int kLineSteps = 2;             // number of Gauss-Newton steps on one set of row spectra
 
-// Slots of a row in RowDispersion.
+// The number of slots of a row in RowDispersion.
 int64_t RowSlots(const Psf& psf, const TraceShiftOptions& options) {
   constexpr double kMargin = 1.1;
   const double bins = kMargin * psf.spot_rows() * SteepestDispersion(psf) / options.bin_width + 1;
@@ -46,9 +46,9 @@ class Measurement {
   absl::StatusOr<TraceShifts> Run();
 
  private:
-  // A pass over the image with the traces so far; every so many rows.
+  // Passes over every stride-th row of the image with the current traces.
   absl::Status FitX(int pass, int stride);
-  // Shifts in y from the row spectra of the last pass. Sets known_y_ and the step.
+  // Finds shifts in y from the row spectra of the last pass. Sets known_y_ and the step.
   absl::Status FitY(double* step);
   absl::Status UpdateTraces() { return stages_.SetTraces(cx_, cy_); }
   void Refuse(AxisShifts* axis, std::string reason);
@@ -58,13 +58,13 @@ class Measurement {
   void Report(const ShiftSeries& series, const SeriesFit& fit, bool relative, AxisShifts* axis) const;
 
   const TraceShiftOptions& options_;
-  const PreparedReference* const reference_;  // null: none
+  const PreparedReference* const reference_;  // null if there is none
   Stages& stages_;
   const std::vector<double> positions_;
-  const bool sparse_;  // the first pass
+  const bool sparse_;  // whether the first pass is sparse
   ShiftSeries cx_ = ShiftSeries({1, 1}), cy_ = ShiftSeries({1, 1});
   SeriesFit fit_x_, fit_y_;
-  bool knows_lines_ = false;  // the last pass knew what lines do beside them
+  bool knows_lines_ = false;  // whether the last pass used the change of profiles beside lines
   bool scanned_ = false, known_y_ = false;
   TraceShifts shifts_;
 };
@@ -274,12 +274,12 @@ int64_t TraceShiftBytes(const Psf& psf, const TraceShiftOptions& options, int th
       static_cast<int64_t>((psf.traces.x.wave_max - psf.traces.x.wave_min) / options.bin_width) +
       2 * traces::kMaxRowBins;
   const int64_t slots = traces::RowSlots(psf, options);
-  // Of a row of a fibre: RowSpectra; CommonLight and P_b, old and new; the dispersion of all bins.
+  // Bytes for a row of a fibre: RowSpectra; CommonLight and P_b, old and new; the dispersion of all bins.
   const int64_t row_bytes =
       kFloat * (4 + 2 * 3 + hermite + (options.measure_y ? std::max(2 * slots, hermite) : 0)) + 8;
-  constexpr int64_t kRowsOfNode = 8, kNodeBytes = 64;  // of TraceRows, old and new
+  constexpr int64_t kRowsOfNode = 8, kNodeBytes = 64;  // old and new TraceRows
   constexpr int64_t kShapeNodes = 260;
-  constexpr int64_t kFibreBytes = 16384;  // measurements, lines and whatever else there is once for a fibre
+  constexpr int64_t kFibreBytes = 16384;  // measurements, lines and all else that a fibre has once
   const int64_t shapes = fibres * kShapeNodes * (2 + (core.max_degree_x + 1) * (hermite + 1)) * kFloat;
   const int64_t normal = bins * slots * (kFloat * (fibres / 25 + 1) + 2 * sizeof(double));
   const int64_t thread = std::min<int64_t>(options.bundle_size, fibres) * 8192 + 64 * psf.columns +

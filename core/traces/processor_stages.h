@@ -1,4 +1,4 @@
-// The stages of a measurement of trace shifts on processors.
+// The stages of a measurement of trace shifts on CPUs.
 #ifndef SPEXD_CORE_TRACES_PROCESSOR_STAGES_H_
 #define SPEXD_CORE_TRACES_PROCESSOR_STAGES_H_
 
@@ -19,7 +19,7 @@
 
 namespace spexd::traces {
 
-// Image, PSF, options and workers must outlive it.
+// Runs the stages on one image. Image, PSF, options and workers must outlive it.
 class ProcessorStages : public Stages {
  public:
   ProcessorStages(const Image& image, const Psf& psf, const TraceShiftOptions& options,
@@ -42,7 +42,7 @@ class ProcessorStages : public Stages {
   const Workers& workers_;
   const std::vector<double> positions_;
   std::optional<ShapeTable> shapes_;
-  ShiftSeries x_;  // the series in x by which traces are moved
+  ShiftSeries x_;  // the series in x by which the traces are moved
   Psf moved_;
   std::optional<TraceRows> rows_;
   RowSpectra spectra_;

@@ -1,4 +1,4 @@
-// Who makes the products of spectra: processors, or a device that has the spectra in its memory.
+// The makers of products of spectra: CPUs, or a device that has the spectra in its memory.
 #ifndef SPEXD_CORE_ANALYSIS_ANALYSER_ANALYSER_H_
 #define SPEXD_CORE_ANALYSIS_ANALYSER_ANALYSER_H_
 
@@ -18,17 +18,17 @@
 
 namespace spexd {
 
-// One frame's spectra and what is made of them, one product after the other. This class makes all products by
-// processors; those derived from it make some on a device. For one thread at a time.
+// The spectra of one frame and the products made of them, one after the other. This class makes all products
+// on CPUs; derived classes make some on a device. Not thread-safe.
 class FrameAnalysis {
  public:
-  // `spectra` are flat-fielded; the frame whose resolution they name must outlive this.
+  // `spectra` are flat-fielded. The frame whose resolution they refer to must outlive this object.
   explicit FrameAnalysis(UsableSpectra spectra) : spectra_(std::move(spectra)) {}
   virtual ~FrameAnalysis() = default;
   FrameAnalysis(const FrameAnalysis&) = delete;
   FrameAnalysis& operator=(const FrameAnalysis&) = delete;
 
-  // Each does what the function of its name does. After FitSky, the spectra are those without the sky.
+  // Products of the functions with the same names. After FitSky, the spectra are those without the sky.
   virtual absl::StatusOr<Sky> FitSky(const std::vector<int>& sky_fibres, const SkyOptions& options);
   virtual absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const std::vector<int>& rows,
                                                                       const LineOptions& options);
@@ -36,12 +36,14 @@ class FrameAnalysis {
                                                                   const TemplateLibrary& library,
                                                                   const VelocityOptions& options);
 
-  // Goes on with the spectra of a sky made before. InvalidArgument if it is of another shape.
+  // Continues with a sky that was made before: the spectra become those without it. InvalidArgument if it has
+  // another shape.
   virtual absl::Status TakeSky(const Sky& sky);
 
   const UsableSpectra& spectra() const { return spectra_; }
 
-  // Seconds of a device from the first kernel of the latest product to its last; 0 if processors made it.
+  // Seconds that the device took for the latest product, from its first kernel to its last; 0 if CPUs made
+  // it.
   virtual double device_seconds() const { return 0; }
   // Whether a device made the latest product.
   virtual bool by_device() const { return false; }
@@ -50,17 +52,17 @@ class FrameAnalysis {
   UsableSpectra spectra_;
 };
 
-// Spectra of targets in several arms, and what is made of all arms and exposures together. This class makes
-// all by processors; those derived from it make some on a device. For one thread at a time.
+// The spectra of targets in several arms, and the products made of all arms and exposures together. This
+// class makes all products on CPUs; derived classes make some on a device. Not thread-safe.
 class JointAnalysis {
  public:
-  // The arrays whose resolutions the arms name must outlive this.
+  // The arrays whose resolutions the arms refer to must outlive this object.
   explicit JointAnalysis(std::vector<UsableSpectra> arms) : arms_(std::move(arms)) {}
   virtual ~JointAnalysis() = default;
   JointAnalysis(const JointAnalysis&) = delete;
   JointAnalysis& operator=(const JointAnalysis&) = delete;
 
-  // Each does what the function of its name does.
+  // Products of the functions with the same names.
   virtual absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(
       const std::vector<std::vector<int>>& targets, const LineOptions& options);
   virtual absl::StatusOr<std::vector<StarVelocity>> FitVelocities(
@@ -73,16 +75,16 @@ class JointAnalysis {
   const std::vector<UsableSpectra> arms_;
 };
 
-// Begins analyses, of several frames at once if asked. Thread-safe; must outlive its analyses.
+// Begins analyses, also of several frames at once. Thread-safe. It must outlive its analyses.
 class Analyser {
  public:
   virtual ~Analyser() = default;
-  // `resident`: null, or the frame as its extraction left it on a device, before the fiberflat; it must
-  // outlive the analysis, and is not changed. Errors are a device's: ResourceExhausted if its memory is
-  // short, Unavailable if it failed.
+  // Begins the analysis of a frame. `resident`: null, or the frame as its extraction left it on a device,
+  // before the fiberflat. It must outlive the analysis and is not changed. Errors are those of a device:
+  // ResourceExhausted if its memory is too small, Unavailable if it failed.
   virtual absl::StatusOr<std::unique_ptr<FrameAnalysis>> Begin(UsableSpectra spectra,
                                                                const DeviceSpectra* resident) = 0;
-  // The same of arms, whose spectra are on the host.
+  // Begins the analysis of several arms, whose spectra are on the host.
   virtual std::unique_ptr<JointAnalysis> BeginJoint(std::vector<UsableSpectra> arms);
 };
 

@@ -1,4 +1,4 @@
-// The value of a band-limited spectrum between the centres of its bins, as a sum over the bins around.
+// The value of a band-limited spectrum between the centres of its bins, as a sum over the surrounding bins.
 #ifndef SPEXD_CORE_ANALYSIS_COADD_SHIFT_TAPS_H_
 #define SPEXD_CORE_ANALYSIS_COADD_SHIFT_TAPS_H_
 
@@ -12,17 +12,17 @@
 
 namespace spexd {
 
-inline constexpr int kShiftHalf = 8;  // bins on each side of the nearest one
+inline constexpr int kShiftHalf = 8;  // number of bins on each side of the nearest one
 inline constexpr int kShiftTaps = 2 * kShiftHalf + 1;
 
-// A windowed sinc, whose weights sum to 1. Bins first .. first + kShiftTaps - 1 may lie outside of a
-// spectrum.
+// The taps of a windowed sinc, whose weights sum to 1. Bins first .. first + kShiftTaps - 1 may lie outside
+// the spectrum.
 struct ShiftTaps {
   int64_t first;
   double weight[kShiftTaps];
 };
 
-// REQUIRES: a finite position, in bins from the centre of bin 0.
+// The taps for a position in bins from the centre of bin 0. REQUIRES: the position is finite.
 inline ShiftTaps TapsAt(double position) {
   const double nearest = std::nearbyint(position);
   ShiftTaps taps = {static_cast<int64_t>(nearest) - kShiftHalf, {}};
@@ -36,8 +36,8 @@ inline ShiftTaps TapsAt(double position) {
   return taps;
 }
 
-// Where light that an exposure's grid has at a bin lies on the coadd's grid, in bins. `velocity` in km/s: the
-// exposure sees light of wavelength w at w sqrt((1 + v/c) / (1 - v/c)).
+// The position, in bins of the coadd's grid, of light that an exposure's grid has at a bin. `velocity`, km/s:
+// the exposure sees light of wavelength w at w sqrt((1 + v/c) / (1 - v/c)).
 inline double PositionInCoadd(const WavelengthGrid& exposure, int64_t bin, double velocity,
                               const WavelengthGrid& coadd) {
   const double beta = velocity / kLightSpeed,

@@ -15,16 +15,17 @@
 namespace spexd {
 namespace {
 
-// A bin of an exposure touches the taps of kResolutionDiagonals bins, which a shift's stretch moves apart by
-// at most one more.
+// The largest number of coadd bins that a bin of an exposure sees: the taps of kResolutionDiagonals bins,
+// which the stretch of a shift moves apart by at most one more bin.
 constexpr int kMaxTouched = kShiftTaps + kResolutionDiagonals;
 constexpr int kHalfBand = kMaxTouched - 1;
-// A bin of which more than this lies outside of the coadd's grid has no weight: the coadd has no light there.
+// The part of a bin outside the coadd's grid above which it has no weight, because the coadd has no light
+// there.
 constexpr double kMaxOutside = 1e-3;
-constexpr double kPrior = 1e-6;       // of the median diagonal element: the flux is 0 where there are no data
-constexpr double kMaxMisfit = 1e-6;   // Angstrom, by which grids of one step may differ at their ends
+constexpr double kPrior = 1e-6;      // part of the median diagonal element; prior of flux 0
+constexpr double kMaxMisfit = 1e-6;  // Angstrom by which the ends of grids with one step may differ
 
-// What an exposure's bin sees of the coadd's bins: a row of R_e S_e.
+// The part of the coadd's bins that an exposure's bin sees: a row of R_e S_e.
 struct SeenBins {
   int64_t first = 0;
   double weight[kMaxTouched] = {};
@@ -44,7 +45,7 @@ SeenBins SeenBy(const ShiftedExposure& from, const std::vector<ShiftTaps>& taps,
   return seen;
 }
 
-// Whether the coadd's grid holds all that counts of what a bin sees.
+// Whether the coadd's grid contains all bins that matter in what a bin sees.
 bool IsInside(const SeenBins& seen, int64_t bins) {
   double outside = 0, all = 0;
   for (int t = 0; t < kMaxTouched; ++t) {
@@ -63,7 +64,7 @@ double WeightOf(const Exposure& exposure, int64_t bin) {
   return usable ? ivar : 0;
 }
 
-// A and b, and what else the exposures tell of each bin of the coadd.
+// A and b, and further sums over the exposures for each bin of the coadd.
 struct Sums {
   explicit Sums(int bins)
       : right_hand(bins, 0.0), coverage(bins, 0.0), weight(bins, 0.0), chi2(bins, 0.0), masks(bins, 0) {
@@ -74,8 +75,8 @@ struct Sums {
 
   cpu::SymmetricBand normal;
   std::vector<double> right_hand;
-  std::vector<double> coverage;      // [bin]: the diagonal that A would have if each usable bin had an ivar of 1
-  std::vector<double> weight, chi2;  // [bin], of the exposures' bins that are nearest to it
+  std::vector<double> coverage;      // [bin]: diagonal of A if each usable bin had an ivar of 1
+  std::vector<double> weight, chi2;  // [bin]: sums over the exposures' bins that are nearest
   std::vector<uint32_t> masks;
 };
 
@@ -113,7 +114,7 @@ void AddExposure(const ShiftedExposure& from, const WavelengthGrid& grid, Sums* 
   }
 }
 
-// What is added to the diagonal, so that bins without data have a flux: 0.
+// The amount added to the diagonal, so that bins without data have flux 0.
 double PriorOf(const Sums& sums) {
   std::vector<double> diagonal;
   for (int j = 0; j < sums.normal.size(); ++j) {
@@ -154,7 +155,7 @@ void Report(const Sums& sums, const cpu::SquareRoot& root, int64_t fibre, Spectr
   }
 }
 
-// No exposure has any weight: masks alone, and an identity for a resolution.
+// Reports a coadd in which no exposure has any weight: only masks, and an identity as resolution.
 void ReportNothing(const Sums& sums, int64_t fibre, Spectra* to) {
   for (int k = 0; k < kResolutionDiagonals; ++k) {
     auto row = to->resolution.Row(fibre, k);

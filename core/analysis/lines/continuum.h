@@ -8,7 +8,7 @@
 
 namespace spexd {
 
-// The weighted mean over 60 bins on each side, in three passes: what lies beyond 3 sigma of one pass has no
+// The weighted mean over 60 bins on each side, in three passes. Bins beyond 3 sigma in one pass have no
 // weight in the next. 0 where there are no data.
 std::vector<double> RunningContinuum(absl::Span<const double> flux, absl::Span<const double> ivar);
 

@@ -23,7 +23,7 @@ struct Stack {
   std::vector<uint32_t> seen, significant;
 };
 
-// The traces of an arm and exposure: of a single line and of the doublet.
+// The traces of an arm and exposure, for a single line and for the doublet.
 struct ArmTraces {
   const StackPlan* plan;
   std::vector<FilteredLine> lines;
@@ -42,13 +42,13 @@ ArmTraces TracesOf(const StackPlan& plan, const UsableSpectra& spectra, int row)
   return traces;
 }
 
-// What a line at each redshift needs to count.
+// The information that a line must have to count.
 double LeastInformation(const FilteredLine& trace) {
   std::vector<double> inner(trace.information.begin() + kEdgeBins, trace.information.end() - kEdgeBins);
   return kMinInformation * Median(inner);
 }
 
-// Lowers [redshift] to `least` where one of the lines is in range.
+// Lowers thresholds [redshift] to `least` where one of the lines is in range.
 void LowerWhereSeen(const std::vector<LineDelays>& delays, double least, std::vector<double>* thresholds) {
   for (const LineDelays& line : delays) {
     for (size_t k = 0; k < line.positions.size(); ++k) {
@@ -65,7 +65,8 @@ void AddGroup(const std::vector<ArmTraces>& traces, size_t position, Stack* stac
   for (const Line& line : group.lines) most = std::max(most, line.ratio * line.ratio);
   const int64_t redshifts = static_cast<int64_t>(stack->dchi2.size());
   StackedGroup stacked(redshifts);
-  // The least of all spectra that have a line in range; those without information in most bins have no say.
+  // The least threshold of all spectra that have a line in range. Spectra without information in most bins do
+  // not matter.
   std::vector<double> thresholds(redshifts, std::numeric_limits<double>::infinity());
   for (const ArmTraces& arm : traces) {
     const FilteredLine& trace = arm.lines[group.doublet ? 1 : 0];
@@ -79,7 +80,7 @@ void AddGroup(const std::vector<ArmTraces>& traces, size_t position, Stack* stac
     const double least = std::isfinite(thresholds[z]) ? thresholds[z] : 0;
     if (!(information > least)) continue;
     stack->seen[z] |= bit;
-    if (!(signal > 0)) continue;  // no line has negative flux
+    if (!(signal > 0)) continue;  // lines have no negative flux
     const double gain = signal * signal / information;
     stack->dchi2[z] += gain;
     if (gain > kSignificantGain) stack->significant[z] |= bit;

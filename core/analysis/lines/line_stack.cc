@@ -12,8 +12,8 @@ namespace spexd {
 namespace {
 
 constexpr double kOxygen = (3727.092 * 0.73 + 3729.875) / 1.73;
-constexpr double kApart = 1000;      // km/s between z and z2, or a line and wings that it explains
-constexpr double kOtherApart = 500;  // the same of OtherLines, which are faint
+constexpr double kApart = 1000;      // km/s between z and z2, or between a line and wings that it explains
+constexpr double kOtherApart = 500;  // km/s likewise for OtherLines, which are faint
 
 absl::Status CheckLineOptions(int64_t bins, const LineOptions& options) {
   const bool positive = options.max_redshift > 0 && options.step > 0 && options.sigma > 0;
@@ -27,7 +27,7 @@ absl::Status CheckLineOptions(int64_t bins, const LineOptions& options) {
       absl::StrFormat("lines: need more than %d bins, there are %d", 2 * kEdgeBins + 1, bins));
 }
 
-// `growth`: 1 + z of each redshift.
+// The positions of a line at redshifts with these `growth` = 1 + z.
 LineDelays DelaysOf(const Line& line, const std::vector<double>& wave, const std::vector<double>& growth) {
   const double bin = wave[1] - wave[0], bins = static_cast<double>(wave.size());
   LineDelays delays;
@@ -67,7 +67,7 @@ const std::vector<LineGroup>& EmissionLines() {
 }
 
 const std::vector<double>& OtherLines() {
-  // [NeV], [NeIII], H8 to H gamma, [OIII], He II, [NI], He I, [OI], [ArIII], [OII].
+  // The lines of [NeV], [NeIII], H8 to H gamma, [OIII], He II, [NI], He I, [OI], [ArIII] and [OII].
   static const auto* const lines = new std::vector<double>{
       3346.79, 3426.85, 3869.86, 3890.17, 3968.59, 3971.20, 4102.89, 4341.69, 4364.44, 4472.73,
       4687.02, 5201.71, 5877.25, 6302.05, 6365.54, 6679.99, 7067.14, 7137.76, 7321.94, 7332.21};
@@ -126,7 +126,7 @@ void AddToStack(const LineGroup& group, const std::vector<LineDelays>& delays, c
 
 LineRedshift RedshiftOf(const RedshiftGrid& grid, const StackMaxima& maxima) {
   double at = static_cast<double>(maxima.best);
-  if (maxima.best > 0 && maxima.best + 1 < grid.redshifts) {  // the parabola through the maximum
+  if (maxima.best > 0 && maxima.best + 1 < grid.redshifts) {  // vertex of the maximum's parabola
     const double bend = maxima.before - 2 * maxima.dchi2 + maxima.after;
     if (bend < 0) at += std::clamp(0.5 * (maxima.before - maxima.after) / bend, -1.0, 1.0);
   }

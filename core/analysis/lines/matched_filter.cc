@@ -12,15 +12,16 @@ namespace {
 constexpr int kProfileRows = 2 * kProfileHalf + 1;
 constexpr int kCarriedHalf = kProfileHalf + kResolutionHalfWidth;
 constexpr int kCarriedRows = 2 * kCarriedHalf + 1;
-constexpr int64_t kBlock = 128;  // bins whose profiles are carried at a time, so that they stay in the cache
+constexpr int64_t kBlock = 128;  // bins at a time, so that profiles stay in the cache
 
-// P = R G for bins [first, first + count): [offset + kCarriedHalf, bin - first]. `carried` is zeroed here.
+// Computes P = R G for bins [first, first + count): [offset + kCarriedHalf, bin - first]. `carried` is zeroed
+// first.
 void CarryProfiles(const ResolutionMatrix& r, const Array<double, 2>& profiles, int64_t first, int64_t count,
                    Array<double, 2>* carried) {
   carried->Assign({kCarriedRows, kBlock});
   const int64_t bins = r.bins();
   for (int p = 0; p < kProfileRows; ++p) {
-    const int64_t e = p - kProfileHalf;  // the profile's bin j + e is a column of R
+    const int64_t e = p - kProfileHalf;  // bin j + e of the profile is a column of R
     const int64_t low = std::max(first, -e), high = std::min(first + count, bins - e);
     for (int k = 0; k < kResolutionDiagonals; ++k) {
       if (low < high) {

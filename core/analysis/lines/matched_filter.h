@@ -1,4 +1,4 @@
-// The amplitude of a line at each bin: a matched filter with the fibre's own resolution.
+// The amplitude of a line at each bin, by a matched filter with the fibre's own resolution.
 #ifndef SPEXD_CORE_ANALYSIS_LINES_MATCHED_FILTER_H_
 #define SPEXD_CORE_ANALYSIS_LINES_MATCHED_FILTER_H_
 
@@ -12,19 +12,18 @@
 
 namespace spexd {
 
-// A Gaussian at a velocity from the profile's own wavelength, with a part of its flux.
+// A Gaussian component of a line's profile, at a velocity from the profile's wavelength.
 struct LineComponent {
   double velocity;  // km/s
   double part;
 };
 
-// Profiles G of lines around each bin: column j holds the flux per bin of a line of flux 1 at the centre of
-// bin j, in bins j - kProfileHalf .. j + kProfileHalf. Returns [offset + kProfileHalf, bin j]: the element in
-// bin j + offset. `sigma`: km/s.
+// Profiles G of lines around each bin, as [offset + kProfileHalf, bin j]: the flux per bin, in bin j +
+// offset, of a line of flux 1 at the centre of bin j. `sigma`: km/s.
 Array<double, 2> LineProfiles(const std::vector<double>& wave, const std::vector<LineComponent>& components,
                               double sigma);
 
-// N and D at each bin: N / D is the flux per bin, N / sqrt(D) the signal to noise of a line there.
+// N and D at each bin. N / D is the flux per bin, and N / sqrt(D) the signal to noise, of a line there.
 struct FilteredLine {
   std::vector<double> signal;       // N = P^T W r
   std::vector<double> information;  // D = diag(P^T W P), P = R G

@@ -11,9 +11,9 @@
 namespace spexd {
 namespace {
 
-constexpr int kHalfBand = 2 * kResolutionHalfWidth;  // of R^T W R
+constexpr int kHalfBand = 2 * kResolutionHalfWidth;  // half band of R^T W R
 
-// The sky fibres' data, of which rejection takes weights away.
+// The data of the sky fibres. Rejection removes weights.
 struct SkyData {
   const UsableSpectra* spectra;
   const std::vector<int>* fibres;
@@ -24,13 +24,13 @@ struct SkyData {
 // Adds R^T W R of a fibre to A. `weighted`: scratch of `bins` elements.
 void AddNormalBand(const ResolutionMatrix& r, const double* weights, std::vector<double>* weighted,
                    SymmetricBand* a) {
-  for (int k = 0; k < kResolutionDiagonals; ++k) {  // a row's element in column j ...
+  for (int k = 0; k < kResolutionDiagonals; ++k) {  // the element of a row in column j,
     const Diagonal diagonal = ResolutionMatrix::DiagonalAt(k, r.bins());
     std::fill(weighted->begin(), weighted->end(), 0.0);
     for (int64_t j = diagonal.first; j < diagonal.end; ++j) {
       (*weighted)[j] = weights[j + diagonal.offset] * r.values(k)[j];
     }
-    for (int o = 0; o <= k; ++o) {  // ... times that in column j + o
+    for (int o = 0; o <= k; ++o) {  // times the one in column j + o
       const float* const other = r.values(k - o) + o;
       double* const band = &(*a)(o, 0);
       for (int64_t j = diagonal.first; j < std::min(diagonal.end, r.bins() - o); ++j) {
@@ -40,7 +40,7 @@ void AddNormalBand(const ResolutionMatrix& r, const double* weights, std::vector
   }
 }
 
-// The right-hand side, A with its prior, and which bins it knows.
+// Computes the right-hand side, A with its prior, and the bins that A knows.
 void MakeNormal(const SkyData& data, SymmetricBand* a, std::vector<double>* b, std::vector<bool>* known) {
   const int64_t bins = data.spectra->bins();
   a->Assign({kHalfBand + 1, bins});
@@ -77,7 +77,7 @@ void FindResiduals(const std::vector<double>& sky, SkyData* data) {
   }
 }
 
-// Fibres whose residuals are not about 0: a source fell on them.
+// Finds fibres whose residuals are not about 0, because a source fell on them.
 std::vector<bool> FindFibresWithSources(const SkyData& data) {
   const int64_t fibres = data.weights.shape(0), bins = data.weights.shape(1);
   std::vector<double> medians(fibres), values, sizes;
@@ -96,8 +96,8 @@ std::vector<bool> FindFibresWithSources(const SkyData& data) {
   return found;
 }
 
-// Takes the weights of outlying bins away: in the first round only that of a bin's worst fibre, as it may
-// have made others outlie. Returns how many.
+// Removes the weights of outlying bins. With `only_worst`, in the first round, only the worst fibre of a bin
+// loses its weight, because it may have made others outliers. Returns the number of rejected bins.
 int64_t RejectBins(const std::vector<bool>& excepted, double rejection, bool only_worst, SkyData* data) {
   const int64_t fibres = data->weights.shape(0), bins = data->weights.shape(1);
   const double limit = rejection * rejection;
@@ -120,7 +120,7 @@ int64_t RejectBins(const std::vector<bool>& excepted, double rejection, bool onl
   return rejected;
 }
 
-// Returns whether anything was rejected.
+// Rejects outliers. Returns whether there were any.
 bool Reject(double rejection, SkyData* data, SkyFit* fit) {
   const std::vector<bool> sources = FindFibresWithSources(*data);
   const int64_t rejected = RejectBins(sources, rejection, fit->rounds == 1, data);
@@ -169,7 +169,7 @@ void CarryVariance(const UsableSpectra& spectra, int64_t fibre, const SymmetricB
                    double* variance) {
   const int64_t bins = spectra.bins();
   const ResolutionMatrix r(*spectra.resolution, fibre);
-  // Row j's elements of diagonal k, at j: those of columns j - offset.
+  // Elements of diagonal k by row: element j is that of row j in column j - offset.
   Array<double, 2> rows({kResolutionDiagonals, bins});
   for (int k = 0; k < kResolutionDiagonals; ++k) {
     const Diagonal diagonal = ResolutionMatrix::DiagonalAt(k, bins);
@@ -178,7 +178,7 @@ void CarryVariance(const UsableSpectra& spectra, int64_t fibre, const SymmetricB
   std::fill_n(variance, bins, 0.0);
   for (int k = 0; k < kResolutionDiagonals; ++k) {
     const Diagonal diagonal = ResolutionMatrix::DiagonalAt(k, bins);
-    // The other column, j - offset + o, is that of diagonal k - o.
+    // The other column, j - offset + o, belongs to diagonal k - o.
     for (int o = 0; o <= k; ++o) {
       const double factor = o == 0 ? 1 : 2, *const one = &rows(k, 0), *const other = &rows(k - o, 0);
       const double* const z = &covariance(o, 0);

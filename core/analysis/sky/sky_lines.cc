@@ -17,7 +17,7 @@ Bins Around(int64_t bin, int64_t half, int64_t bins) {
   return {std::max<int64_t>(0, bin - half), std::min(bins, bin + half + 1)};
 }
 
-// One line's data in the sky fibres, of which chi-square depends on the error of its wavelength.
+// The data of one line in the sky fibres, whose chi-square depends on the error of the line's wavelength.
 class LineResiduals {
  public:
   LineResiduals(const std::vector<double>& sky, const std::vector<double>& slope)
@@ -28,7 +28,7 @@ class LineResiduals {
     fibres_[fibre].push_back(
         {SquareOf(residual), variance + SquareOf(kSkyScatter * sky_[bin]), SquareOf(slope_[bin])});
   }
-  // The least error that explains the residuals; none if there are no data. A larger one explains more.
+  // The least error that explains the residuals; none if there are no data. Larger errors explain more.
   std::optional<double> LeastShift() const {
     if (fibres_.empty()) return std::nullopt;
     int low = 0, high = kShifts;
@@ -46,7 +46,7 @@ class LineResiduals {
   bool Explains(double shift) const {
     std::vector<double> means;
     for (const std::vector<Datum>& fibre : fibres_) {
-      if (fibre.empty()) continue;  // without data here it says nothing
+      if (fibre.empty()) continue;  // a fibre without data says nothing
       double sum = 0;
       for (const Datum& datum : fibre)
         sum += datum.residual2 / (datum.variance + SquareOf(shift) * datum.slope2);
@@ -68,7 +68,7 @@ std::vector<double> SlopeOf(const std::vector<double>& sky, const std::vector<do
   return slope;
 }
 
-// None where the data do not tell.
+// The scale of a line in a fibre; none if the data do not determine it.
 std::optional<LineScale> FitLine(const UsableSpectra& spectra, int64_t fibre, const double* model,
                                  const std::vector<bool>& without_sky, Bins bins) {
   double s0 = 0, s1 = 0, s2 = 0, f0 = 0, f1 = 0;
@@ -85,7 +85,7 @@ std::optional<LineScale> FitLine(const UsableSpectra& spectra, int64_t fibre, co
   return line.variance > 0 ? std::optional(line) : std::nullopt;
 }
 
-// The mean scale of a fibre's lines, without those that outlie.
+// The mean scale of a fibre's lines without outliers.
 LineScale Combine(const std::vector<LineScale>& lines) {
   std::vector<double> weights, inlier_weights;
   for (const LineScale& line : lines) {
@@ -117,7 +117,7 @@ LineScale Combine(const std::vector<LineScale>& lines) {
   }
 }
 
-// Scales whose scatter is mostly noise are worth little: as they are they would add it to the spectra.
+// Shrinks scales towards 1. If their scatter is mostly noise, they would add it to the spectra.
 void Shrink(const std::vector<std::optional<LineScale>>& fibres, std::vector<double>* throughput) {
   std::vector<double> scales, variances, deviations;
   for (const auto& fibre : fibres) {
@@ -173,7 +173,7 @@ std::vector<double> SystematicVariance(const UsableSpectra& spectra, const std::
     }
     const std::optional<double> shift = residuals.LeastShift();
     if (!shift.has_value()) continue;
-    // Where lines overlap, the later one's holds, as in the pipeline.
+    // Where lines overlap, the variance of the later one is used, as in the pipeline.
     for (int64_t j = reach.first; j < reach.end; ++j) {
       extra[j] = ShiftVariance(lines.mean[j], *shift, slope[j]);
     }
@@ -221,7 +221,7 @@ void LinesAlone(const UsableSpectra& spectra, const SkyLines& lines, const doubl
       before = j++;
       continue;
     }
-    int64_t after = j;  // the next continuum bin; `bins`: none
+    int64_t after = j;  // the next continuum bin; `bins` if there is none
     while (after < bins && near[after]) ++after;
     if (before < 0 && after == bins) return;
     for (; j < after; ++j) {

@@ -24,12 +24,12 @@ void BandCholesky::Solve(std::vector<double>* b) const {
                       size);
 }
 
-// A = L D L^T with unit L. The rows of Z = A^-1 follow from those below, Z[j, later] = -Z[later, later]
-// l_j and Z[j, j] = 1 / D_j - l_j . Z[j, later].
+// A = L D L^T with unit L. The rows of Z = A^-1 follow from those below: Z[j, later] = -Z[later, later] l_j
+// and Z[j, j] = 1 / D_j - l_j . Z[j, later].
 SymmetricBand BandCholesky::SelectedInverse() const {
   const int64_t size = lower_.shape(0), half_band = lower_.shape(1) - 1;
   SymmetricBand inverse({half_band + 1, size});
-  const auto element = [&](int64_t row, int64_t column) {  // within the band, in either triangle
+  const auto element = [&](int64_t row, int64_t column) {  // an element within the band, in either triangle
     return row < column ? inverse(column - row, row) : inverse(row - column, column);
   };
   std::vector<double> factor(half_band);

@@ -6,7 +6,7 @@
 namespace spexd {
 
 void SplineCoefficients(absl::Span<double> samples) {
-  constexpr size_t kTail = 40;  // powers of the pole beyond are less than 1e-22
+  constexpr size_t kTail = 40;  // higher powers of the pole are less than 1e-22
   constexpr double z = kSplinePole;
   const size_t count = samples.size();
   double first = 0, power = 1;

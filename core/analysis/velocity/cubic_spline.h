@@ -7,8 +7,8 @@
 
 namespace spexd {
 
-// Replaces samples by the coefficients of the spline through them, mirrored at the ends. REQUIRES: two or
-// more.
+// Replaces samples by the coefficients of the spline through them, mirrored at the ends. REQUIRES: two
+// samples or more.
 void SplineCoefficients(absl::Span<double> samples);
 
 }  // namespace spexd

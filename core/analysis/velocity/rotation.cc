@@ -9,7 +9,7 @@
 
 namespace spexd {
 std::vector<double> RotationFilter(double vsini, double step) {
-  const double reach = vsini / step;  // of the kernel, in samples
+  const double reach = vsini / step;  // reach of the kernel, in samples
   const int nodes = RotationNodes(reach), half = RotationHalf(reach);
   const int64_t size = 2 * half + 1;
   std::vector<double> splines(size, 0);  // the kernel in B-splines
@@ -21,7 +21,7 @@ std::vector<double> RotationFilter(double vsini, double step) {
     for (int k = 0; k < 4; ++k) splines[static_cast<int64_t>(floor) + k - 1 + half] += node.weight * parts[k];
     total += node.weight;
   }
-  // Coefficients are samples through the inverse of [1 4 1] / 6.
+  // Coefficients are samples multiplied by the inverse of [1 4 1] / 6.
   std::vector<double> cardinal(size);
   for (int l = 0; l < size; ++l) cardinal[l] = CardinalSpline(std::abs(l - half));
   std::vector<double> filter(size, 0);

@@ -16,7 +16,7 @@ std::vector<TemplateCorner> CornersOf(const TemplateLibrary& library, const doub
   return corners;
 }
 
-// Samples [first, first + values.size()) of a library.
+// The samples [first, first + values.size()) of a library.
 struct Stretch {
   int64_t first = 0;
   std::vector<double> values;

@@ -11,16 +11,16 @@
 
 namespace spexd {
 
-// x: velocity (km/s), the library's parameters, vsini^2 (km/s)^2. Parameters are interpolated multilinearly
-// in flux, so that all that follows is linear in the templates. Row 0 of the result [1 + parameters, bin] is
-// the spectrum before any resolution, row 1 + k its derivative by x[k]; that by vsini^2 is 0 unless
-// `rotation`. REQUIRES: the velocity is one that the templates reach.
+// Evaluates a star. x: velocity (km/s), the library's parameters, vsini^2 (km/s)^2. Parameters are
+// interpolated multilinearly in flux, so the result is linear in the templates. Row 0 of the result [1 +
+// parameters, bin] is the spectrum before any resolution, and row 1 + k its derivative by x[k]; the one by
+// vsini^2 is 0 unless `rotation`. REQUIRES: the templates reach the velocity.
 Array<double, 2> EvaluateStar(const TemplateLibrary& library, const BinnedTemplates& templates,
                               const std::vector<double>& x, bool rotation);
-// Each row as the resolution of an exposure spreads it.
+// Applies the resolution of an exposure to each row.
 Array<double, 2> SpreadStar(const Array<double, 2>& light, const ResolutionMatrix& resolution);
 
-// The spectrum alone.
+// The spectrum of a star without its derivatives.
 std::vector<double> EvaluateStarLight(const TemplateLibrary& library, const BinnedTemplates& templates,
                                       const std::vector<double>& x);
 

@@ -67,7 +67,7 @@ absl::Status CheckLibrary(const TemplateLibrary& library, const std::vector<std:
   return absl::OkStatus();
 }
 
-// Whether there are as many spectra as nodes of the grid; names the first node without one.
+// Checks that every node of the grid has one spectrum. Names the first node without one.
 absl::Status CheckNodes(const TemplateLibrary& library, const std::vector<std::vector<double>>& parameters) {
   double nodes = 1;
   for (const auto& axis : library.axes) nodes *= static_cast<double>(axis.size());
@@ -91,7 +91,7 @@ absl::Status CheckNodes(const TemplateLibrary& library, const std::vector<std::v
   return absl::InvalidArgumentError(text);
 }
 
-// Weights of the filter at a sample, for samples -half .. half around it.
+// Computes the weights of the filter at a sample, for the samples -half .. half around it.
 void FilterAt(double wave, double step, double bin, std::optional<double> gaussian, int half,
               double* weights) {
   double total = 0;
@@ -186,7 +186,7 @@ absl::StatusOr<BinnedTemplates> BinnedTemplates::Make(const TemplateLibrary& lib
   templates.step_ = library.step;
   for (const double value : wave) templates.log_wave_.push_back(std::log(value));
   const int64_t samples = library.samples();
-  // Four taps must lie in the library.
+  // Four taps must lie within the library.
   const double first = library.first_log_wave + library.step,
                last = library.first_log_wave + library.step * static_cast<double>(samples - 3);
   templates.min_velocity_ = VelocityOf(last - templates.log_wave_.back());

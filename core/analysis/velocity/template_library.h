@@ -22,12 +22,12 @@ namespace spexd {
 
 struct TemplateLibrary {
   double first_log_wave = 0;              // ln of the first wavelength, Angstrom in vacuum
-  double step = 0;                        // of ln wavelength
-  std::vector<std::string> names;         // of the parameters
+  double step = 0;                        // step of ln wavelength
+  std::vector<std::string> names;         // names of the parameters
   std::vector<std::vector<double>> axes;  // [parameter]: values of the grid, ascending
   // [template, sample], flux per Angstrom over its median; the last parameter runs fastest.
   SharedArray<double, 2> flux;
-  // What makers of velocities keep of it; null: nothing is kept.
+  // Preparations that fits of velocities keep with the library; null: none are kept.
   std::shared_ptr<TemplatePreparations> prepared = std::make_shared<TemplatePreparations>();
 
   int templates() const { return static_cast<int>(flux.shape(0)); }
@@ -38,41 +38,42 @@ struct TemplateLibrary {
   TemplateAxes cells() const;
 };
 
-// `flux` [template, sample] in any scale, `parameters` [template][parameter] in any order. InvalidArgument
-// that names what is wrong: no full grid of two or more values in each parameter, a template twice, values
-// that are not finite, a median that is not positive, samples more than 10 km/s apart.
+// Makes a library. `flux` [template, sample] may have any scale, and `parameters` [template][parameter] any
+// order. InvalidArgument, naming what is wrong: not a full grid of two or more values in each parameter, a
+// template that occurs twice, values that are not finite, a median that is not positive, or samples more than
+// 10 km/s apart.
 absl::StatusOr<TemplateLibrary> MakeTemplateLibrary(double first_log_wave, double step,
                                                     std::vector<std::string> names,
                                                     const std::vector<std::vector<double>>& parameters,
                                                     const Array<float, 2>& flux);
 
-// The samples on either side that filters of a library take in. `wave`: the bins of the frame.
+// The number of samples on either side that filters of a library use. `wave`: the bins of the frame.
 int TemplateFilterHalf(const TemplateLibrary& library, const std::vector<double>& wave);
 
-// Where a wavelength grid lies in a library's samples at a velocity.
+// The positions of a wavelength grid in a library's samples at a velocity.
 struct SplinePositions {
   std::vector<int32_t> sample;                 // [bin]: i of the taps i - 1 .. i + 2
-  std::vector<std::array<double, 4>> weights;  // of the value
-  std::vector<std::array<double, 4>> slopes;   // of its derivative by the velocity, per km/s
+  std::vector<std::array<double, 4>> weights;  // weights of the taps in the value
+  std::vector<std::array<double, 4>> slopes;   // weights in its derivative by the velocity, per km/s
 };
 
-// B-spline coefficients of a library's templates, band-limited to the bins of a grid: what a bin's sample of
-// a sharper spectrum would be is no longer what the frame has.
+// B-spline coefficients of a library's templates, band-limited to the bins of a grid, because the frame's
+// spectra are.
 class BinnedTemplates {
  public:
-  // `wave`: [bin], uniform. `gaussian`: Angstrom; with it the templates are convolved with this Gaussian
-  // instead. InvalidArgument if the library does not reach as far as the grid needs at velocities up to
+  // Prepares templates. `wave`: [bin], uniform. `gaussian`, Angstrom: if set, the templates are convolved
+  // with this Gaussian instead. InvalidArgument if the library does not cover the grid at velocities up to
   // `most`.
   static absl::StatusOr<BinnedTemplates> Make(const TemplateLibrary& library, const std::vector<double>& wave,
                                               double most, std::optional<double> gaussian,
                                               const Workers& workers);
 
   const Array<double, 2>& coefficients() const { return coefficients_; }  // [template, sample]
-  double velocity_step() const;                                           // of samples, km/s
-  // Velocities, km/s, at which all bins lie in the library.
+  double velocity_step() const;                                           // step of samples, km/s
+  // The range of velocities, km/s, at which all bins lie in the library.
   double min_velocity() const { return min_velocity_; }
   double max_velocity() const { return max_velocity_; }
-  // REQUIRES: min_velocity() <= velocity <= max_velocity().
+  // The positions at a velocity. REQUIRES: min_velocity() <= velocity <= max_velocity().
   SplinePositions PositionsAt(double velocity) const;
 
  private:

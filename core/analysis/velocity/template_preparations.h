@@ -1,4 +1,4 @@
-// What is made of a library of templates for frames on one grid, kept with the library.
+// Preparations of a library of templates for frames on one grid, kept with the library.
 #ifndef SPEXD_CORE_ANALYSIS_VELOCITY_TEMPLATE_PREPARATIONS_H_
 #define SPEXD_CORE_ANALYSIS_VELOCITY_TEMPLATE_PREPARATIONS_H_
 
@@ -13,17 +13,17 @@
 
 namespace spexd {
 
-// Something that a maker of velocities prepared.
+// A preparation of templates.
 class TemplatePreparation {
  public:
   virtual ~TemplatePreparation() = default;
 };
 
-// The last few that each maker keeps: processors, or a device by its name. They go with the library, and with
-// its copies, which share them. Thread-safe.
+// The last few preparations of each maker: CPUs, or a device by its name. They live as long as the library
+// and its copies, which share them. Thread-safe.
 class TemplatePreparations {
  public:
-  // The newest of the maker's that `serves`; null if none does.
+  // The newest preparation of the maker that `serves` accepts; null if there is none.
   std::shared_ptr<const TemplatePreparation> Find(
       const std::string& maker, absl::FunctionRef<bool(const TemplatePreparation&)> serves) {
     MutexLock lock(&mutex_);
@@ -34,7 +34,7 @@ class TemplatePreparations {
     }
     return nullptr;
   }
-  // Keeps it, and no more than `most` of the maker's.
+  // Keeps a preparation, and at most `most` of the maker's.
   void Keep(const std::string& maker, std::shared_ptr<const TemplatePreparation> made, size_t most) {
     MutexLock lock(&mutex_);
     kept_.emplace_front(maker, std::move(made));

@@ -17,7 +17,7 @@
 namespace spexd {
 namespace {
 
-// See ScanProfile.
+// The arrays of a ScanProfile.
 struct ScannedBest {
   ScanProfile profile() const { return {chi2, templates, refined}; }
   std::vector<double> chi2;
@@ -25,7 +25,7 @@ struct ScannedBest {
   std::vector<double> refined;
 };
 
-// Chi-square of a scan: of each arm [target, template, velocity], all exposures added; empty without data.
+// The chi-square of a scan in each arm [target, template, velocity], all exposures added; empty without data.
 using ScanOfArms = std::vector<Array<double, 3>>;
 
 double SumOfArms(const ScanOfArms& arms, int64_t target, int64_t row, int64_t v) {
@@ -34,7 +34,7 @@ double SumOfArms(const ScanOfArms& arms, int64_t target, int64_t row, int64_t v)
   return sum;
 }
 
-// What is best at each velocity of a target's scan.
+// The best template at each velocity of a target's scan.
 ScannedBest BestOf(const ScanOfArms& arms, int64_t target, int templates,
                    const std::vector<double>& velocities) {
   const int64_t steps = static_cast<int64_t>(velocities.size());
@@ -59,12 +59,12 @@ ScannedBest BestOf(const ScanOfArms& arms, int64_t target, int templates,
   return profile;
 }
 
-// Templates for the bins of a grid, as processors keep them with their library.
+// Templates for the bins of a grid, kept by CPUs with their library.
 struct KeptTemplates : TemplatePreparation {
   KeptTemplates(const TemplateLibrary& of, const std::vector<double>& bins, double reach,
                 std::optional<double> width, BinnedTemplates made)
       : library(of), wave(bins), most(reach), gaussian(width), templates(std::move(made)) {
-    library.prepared.reset();  // which holds this
+    library.prepared.reset();  // it holds this object
   }
   bool Serves(const TemplateLibrary& of, const std::vector<double>& bins, double reach,
               std::optional<double> width) const {
@@ -78,13 +78,13 @@ struct KeptTemplates : TemplatePreparation {
   const BinnedTemplates templates;
 };
 
-// The library's, if it has them already; otherwise those of BinnedTemplates::Make.
+// The library's templates if it has prepared them; otherwise prepares them by BinnedTemplates::Make.
 absl::StatusOr<std::shared_ptr<const BinnedTemplates>> Binned(const TemplateLibrary& library,
                                                               const std::vector<double>& wave, double most,
                                                               std::optional<double> gaussian,
                                                               const Workers& workers) {
   constexpr char kMaker[] = "cpu";
-  constexpr size_t kMax = 6;  // those of a scan and those of the fits, of three arms
+  constexpr size_t kMax = 6;  // those of the scan and those of the fits, for three arms
   std::shared_ptr<const KeptTemplates> kept;
   if (library.prepared != nullptr) {
     kept = std::static_pointer_cast<const KeptTemplates>(
@@ -101,7 +101,7 @@ absl::StatusOr<std::shared_ptr<const BinnedTemplates>> Binned(const TemplateLibr
   return std::shared_ptr<const BinnedTemplates>(kept, &kept->templates);
 }
 
-// Velocities of targets, some at a time.
+// Fits the velocities of targets, some at a time.
 class JointVelocities {
  public:
   JointVelocities(absl::Span<const UsableSpectra> arms, const std::vector<std::vector<int>>& targets,
@@ -146,7 +146,7 @@ class JointVelocities {
   }
   bool Counts(size_t arm, int row) const { return counts_[arm][static_cast<size_t>(row)] != 0; }
 
-  // Of the arms that have data.
+  // Prepares templates for the arms that have data.
   absl::Status PrepareTemplates() {
     const double reach = std::max(options_.most, velocities_.back());
     std::vector<const BinnedTemplates*> with_data;
@@ -186,7 +186,7 @@ class JointVelocities {
       }
       if (rows.empty()) continue;
       sums.Assign({end - first, library_.templates(), static_cast<int64_t>(velocities_.size())});
-      // Targets may have many exposures.
+      // Rows are scanned in parts, because targets may have many exposures.
       for (size_t k = 0; k < rows.size(); k += static_cast<size_t>(at_once_)) {
         const size_t count = std::min(rows.size() - k, static_cast<size_t>(at_once_));
         SPEXD_RETURN_IF_ERROR(AddScans(a, absl::MakeConstSpan(rows).subspan(k, count), &owners[k], &sums));
@@ -209,7 +209,7 @@ class JointVelocities {
     return absl::OkStatus();
   }
 
-  // `i`: of the target in the scan.
+  // Fits a target. `i`: its position in the scan. `rows`: its rows.
   StarVelocity Fit(const ScanOfArms& scan, int64_t i, const std::vector<int>& rows) const {
     std::vector<VelocitySegment> segments;
     for (size_t a = 0; a < arms_.size(); ++a) {
@@ -248,7 +248,7 @@ class JointVelocities {
   const std::vector<double> velocities_;
   const int64_t at_once_;                                               // targets, and rows of an arm
   std::vector<std::vector<char>> counts_;                               // [arm][row]: has enough bins
-  std::vector<std::shared_ptr<const BinnedTemplates>> smooth_, sharp_;  // [arm]: of the scan, of the fits
+  std::vector<std::shared_ptr<const BinnedTemplates>> smooth_, sharp_;  // [arm]: for the scan, for the fits
   VelocityModel model_;
   std::vector<StarVelocity> stars_;
 };
@@ -256,7 +256,8 @@ class JointVelocities {
 }  // namespace
 
 int64_t TargetsAtOnce(int64_t templates, int64_t velocities) {
-  // A multiple of the spectra that one task of the scan takes, so that tasks are the same for any number.
+  // A multiple of the number of spectra in one task of the scan, so that tasks are the same for any number of
+  // targets.
   constexpr int64_t kScanBytes = int64_t{64} << 20, kMultiple = 64;
   return std::max(kMultiple, kScanBytes / (8 * templates * velocities) / kMultiple * kMultiple);
 }

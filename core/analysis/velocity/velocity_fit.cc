@@ -57,19 +57,18 @@ FitRanges RangesOf(const TemplateLibrary& library, absl::Span<const BinnedTempla
 
 namespace {
 
-
-// A point of the fit: the star there in each segment, and its best continuum.
+// A point of the fit: the star at the point in each segment, and its best continuum.
 struct Point {
   std::vector<double> x;
-  std::vector<Array<double, 2>> stars;  // see SpreadStar
+  std::vector<Array<double, 2>> stars;  // [segment], from SpreadStar
   std::vector<ContinuumFit> fits;
   double chi2 = 0;
-  bool solved = true;  // in every segment
+  bool solved = true;  // whether the data determine the continuum in every segment
 };
 Point Evaluate(const VelocityModel& model, absl::Span<const VelocitySegment> segments,
                std::vector<double> x) {
   Point point;
-  Array<double, 2> light;  // of an arm, for all its exposures
+  Array<double, 2> light;  // star of an arm, for all its exposures
   for (size_t s = 0; s < segments.size(); ++s) {
     const VelocitySegment& segment = segments[s];
     const ArmModel& arm = model.arms[segment.arm];
@@ -85,7 +84,7 @@ Point Evaluate(const VelocityModel& model, absl::Span<const VelocitySegment> seg
   return point;
 }
 
-// Of one segment of a point.
+// The curvature of one segment at a point.
 FitCurvature CurvatureOf(const Array<double, 2>& polynomials, int degree, const VelocitySegment& segment,
                          const Array<double, 2>& star, const ContinuumFit& fit) {
   const int64_t size = star.shape(0) - 1, bins = star.shape(1), terms = degree + 1;
@@ -119,8 +118,8 @@ FitCurvature CurvatureOf(const Array<double, 2>& polynomials, int degree, const 
   return curvature;
 }
 
-// The sum over segments. `of_arms`: null, or [arm], to which each segment's curvature by the velocity is
-// added.
+// The sum of curvatures over segments. `of_arms`: null, or [arm], to which each segment's curvature by the
+// velocity is added.
 FitCurvature CurvatureAt(const VelocityModel& model, absl::Span<const VelocitySegment> segments,
                          const Point& point, std::vector<VelocityCurvature>* of_arms = nullptr) {
   const int size = static_cast<int>(point.x.size());
@@ -156,7 +155,7 @@ VelocityFit FitVelocity(const VelocityModel& model, absl::Span<const VelocitySeg
   for (int step = 0; step < kMaxFitSteps && point.solved; ++step) {
     const FitCurvature curvature = CurvatureAt(model, segments, point);
     double gained = -1;
-    double refused = std::numeric_limits<double>::infinity();  // what the last refused step was to gain
+    double refused = std::numeric_limits<double>::infinity();  // expected gain of the last refused step
     for (; damping < kMaxDamping && gained < 0; damping *= gained < 0 ? kMoreDamping : 1) {
       std::vector<double> x = point.x;
       if (!DampedStep(curvature, ranges, point.x.data(), damping, x.data())) continue;

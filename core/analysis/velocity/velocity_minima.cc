@@ -11,9 +11,10 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kMaxMinima = 3;  // that are fitted
-constexpr double kApart = 150;    // km/s between minima
-// A minimum of the scan so far above the best is none that a fit makes the best.
+constexpr size_t kMaxMinima = 3;  // largest number of minima that are fitted
+constexpr double kApart = 150;    // least distance between minima, km/s
+// A minimum of the scan is hopeless if it exceeds the best one by kHopeless plus kHopelessPart of the range
+// of chi-square: no fit makes it the best.
 constexpr double kHopeless = 50, kHopelessPart = 0.2;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -21,13 +22,13 @@ size_t BestVelocity(absl::Span<const double> chi2) {
   return static_cast<size_t>(std::min_element(chi2.begin(), chi2.end()) - chi2.begin());
 }
 
-// The best velocity, then others in the order of their chi-square.
+// The positions of the minima: the best velocity, then others in the order of their chi-square.
 std::vector<size_t> PositionsOfMinima(absl::Span<const double> chi2, const std::vector<double>& velocities) {
   std::vector<size_t> minima;
   minima.reserve(kMaxMinima);
   minima.push_back(BestVelocity(chi2));
   while (minima.size() < kMaxMinima) {
-    size_t next = 0;  // none: the ends are no minima
+    size_t next = 0;  // 0 if there is none: the ends are no minima
     for (size_t v = 1; v + 1 < chi2.size(); ++v) {
       if (!(chi2[v] < chi2[v + 1] && chi2[v] <= chi2[v - 1]) || (next != 0 && !(chi2[v] < chi2[next])))
         continue;
@@ -54,7 +55,7 @@ std::vector<double> StartAt(double velocity, const TemplateLibrary& library, int
   return start;
 }
 
-// `star`: with all but its flag, and errors as VelocityFit has them.
+// The flag of a star. `star` is complete except for its flag, and has the errors of VelocityFit.
 int FlagOf(const StarVelocity& star, bool at_edge) {
   const double explained = star.continuum_chi2 - star.chi2, left = star.chi2 - star.bins;
   const bool no_star = !(explained >= kMinExplained) || (left > star.bins && explained < left);
@@ -67,7 +68,7 @@ int FlagOf(const StarVelocity& star, bool at_edge) {
          (star.dchi2 < kSafeDchi2 ? kVelocityAmbiguous : 0);
 }
 
-// Of each arm, from its segments; their models move.
+// The results of each arm, from its segments, whose models are moved.
 std::vector<ArmVelocity> ArmsOf(VelocityFit* fit, const std::vector<StarlessSegment>& segments,
                                 size_t count) {
   std::vector<ArmVelocity> arms(count);
@@ -223,7 +224,7 @@ absl::Status CheckVelocityOptions(const VelocityOptions& options) {
         options.scan_degree, options.degree));
   }
   for (const WavelengthRange& range : options.exclude) {
-    if (range.first < range.last) continue;  // not where one is NaN
+    if (range.first < range.last) continue;  // false if one is NaN
     return absl::InvalidArgumentError(
         absl::StrFormat("velocity: cannot leave out %g to %g Angstrom: the first must be less than the last",
                         range.first, range.last));

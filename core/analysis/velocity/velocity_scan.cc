@@ -16,16 +16,15 @@
 namespace spexd {
 namespace {
 
-// A task is so many spectra against so many templates, whatever the number of threads: OpenBLAS rounds by the
-// shapes.
+// The size of a task, whatever the number of threads, because OpenBLAS rounds differently for other shapes.
 constexpr int64_t kTemplatesAtOnce = 4, kRowsAtOnce = 64;
 
-// The weighted spectra, times each polynomial of the continuum. Products of float32 are enough for a scan:
+// The weighted spectra, times each polynomial of the continuum. float32 is precise enough for a scan, because
 // fits decide.
 struct ScanRows {
   Array<float, 2> data;      // w f T_k [row * (degree + 1), bin]
   Array<float, 2> weights;   // w T_n [row * (2 degree + 1), bin]
-  std::vector<double> chi2;  // of flux 0 [row]
+  std::vector<double> chi2;  // chi-square of flux 0, [row]
 };
 
 ScanRows MakeRows(const UsableSpectra& spectra, const std::vector<int>& rows,
@@ -51,7 +50,7 @@ ScanRows MakeRows(const UsableSpectra& spectra, const std::vector<int>& rows,
   return scan;
 }
 
-// Templates [first, first + count) at each velocity, and their squares [template * velocities, bin].
+// The templates [first, first + count) at each velocity, and their squares, [template * velocities, bin].
 struct ShiftedTemplates {
   Array<float, 2> values, squares;
 };
@@ -74,7 +73,7 @@ ShiftedTemplates Shift(const Array<double, 2>& coefficients, int64_t first, int6
   return to;
 }
 
-// a b^T of rows [first, first + count) of a.
+// The product a b^T for rows [first, first + count) of a.
 Array<float, 2> Multiply(const Array<float, 2>& a, int64_t first, int64_t count, const Array<float, 2>& b) {
   const auto size = [](int64_t value) { return static_cast<int>(value); };
   Array<float, 2> products({count, b.shape(0)});
@@ -84,7 +83,7 @@ Array<float, 2> Multiply(const Array<float, 2>& a, int64_t first, int64_t count,
   return products;
 }
 
-// Chi-square of one spectrum, of which products with all shifted templates are known. `chi2`: [column].
+// Computes the chi-square `chi2` [column] of one spectrum from its products with all shifted templates.
 void SolveScan(const Array<float, 2>& data, const Array<float, 2>& moments, int64_t row, int degree,
                double flat, double* chi2) {
   std::vector<double> m(2 * degree + 1), a(degree + 1);

@@ -1,5 +1,5 @@
-// Chi-square of every spectrum against every template at velocities on a grid, by matrix products: the
-// spectra share their wavelengths, so that the templates at all velocities are common to them.
+// The chi-square of every spectrum against every template at velocities on a grid, by matrix products. All
+// spectra have the same wavelengths, so they share the templates at all velocities.
 #ifndef SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_SCAN_H_
 #define SPEXD_CORE_ANALYSIS_VELOCITY_VELOCITY_SCAN_H_
 
@@ -14,9 +14,9 @@
 
 namespace spexd {
 
-// Chi-square [row, template, velocity] of one arm with a continuum of options.scan_degree. `templates`: with
-// the mean resolution. Spectra whose data do not determine the continuum have the chi-square of flux 0.
-// REQUIRES: a OneBlasThread lives, or the rounding depends on the threads of OpenBLAS.
+// Scans one arm: chi-square [row, template, velocity] with a continuum of options.scan_degree. `templates`:
+// at the mean resolution. Spectra whose data do not determine the continuum have the chi-square of flux 0.
+// REQUIRES: a OneBlasThread lives; otherwise the rounding depends on the threads of OpenBLAS.
 absl::StatusOr<Array<double, 3>> ScanVelocities(const UsableSpectra& spectra, const std::vector<int>& rows,
                                                 const BinnedTemplates& templates,
                                                 const std::vector<double>& velocities,

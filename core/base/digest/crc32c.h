@@ -8,7 +8,8 @@
 
 namespace spexd {
 
-// The checksum of what `crc` covers followed by `bytes`; 0 covers nothing. Crc32c("123456789") is 0xE3069283.
+// Extends `crc`, the checksum of the bytes so far (0 for none), by `bytes`. Crc32c("123456789") is
+// 0xE3069283.
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
 
 inline uint32_t Crc32c(absl::string_view bytes) { return ExtendCrc32c(0, bytes); }

@@ -1,4 +1,4 @@
-// Content hashes: they name a PSF and guard a transfer.
+// Content hashes, which name PSFs and guard transfers.
 #ifndef SPEXD_CORE_BASE_DIGEST_SHA256_H_
 #define SPEXD_CORE_BASE_DIGEST_SHA256_H_
 
@@ -11,7 +11,7 @@
 
 namespace spexd {
 
-// Lower-case hexadecimal SHA-256 (64 characters) of bytes given in pieces.
+// Computes the SHA-256 of bytes given in pieces, as 64 lower-case hexadecimal digits.
 class Sha256 {
  public:
   Sha256();
@@ -20,7 +20,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void Update(absl::string_view bytes);
-  // Ends the hash; call once.
+  // Ends the hash. Call it once.
   std::string Hex();
 
  private:

@@ -1,11 +1,11 @@
-// Number of CPUs that can be used.
+// The number of CPUs that a process may use.
 #ifndef SPEXD_CORE_BASE_MACHINE_CPUS_H_
 #define SPEXD_CORE_BASE_MACHINE_CPUS_H_
 
 namespace spexd {
 
-// CPUs that this process may use, at least 1: those that it may run on, or fewer if its control group limits
-// their time (see GroupLimit), as a container with a limit of CPUs does.
+// The number of CPUs that this process may run on, or fewer if its control group limits their time, such as
+// that of a container (see GroupLimit). At least 1.
 int AvailableCpus();
 
 }  // namespace spexd

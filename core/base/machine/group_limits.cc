@@ -8,15 +8,16 @@
 namespace spexd {
 namespace {
 
-constexpr char kVersion2[] = "0::/";  // begins the line of the group of version 2
+constexpr char kVersion2[] = "0::/";  // begins the version 2 line of /proc/self/cgroup
 
-// Empty if there is no such file.
+// The text of a file; empty if there is no such file.
 std::string TextOf(const std::filesystem::path& path) {
   std::ifstream file(path);
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// "BYTES", or "MICROSECONDS PERIOD", in microseconds, too; empty for "max".
+// The limit in a file, which holds "BYTES" or "MICROSECONDS PERIOD" (the period in microseconds, too). Empty
+// for "max".
 std::optional<double> LimitIn(const std::filesystem::path& path) {
   std::istringstream text(TextOf(path));
   double amount = 0, period = 0;

@@ -1,5 +1,5 @@
-// Limits of the control group (version 2) in which a process runs: a container's, a pod's or a systemd
-// unit's.
+// Limits of the control group (version 2) in which a process runs, such as that of a container, a pod or a
+// systemd unit.
 #ifndef SPEXD_CORE_BASE_MACHINE_GROUP_LIMITS_H_
 #define SPEXD_CORE_BASE_MACHINE_GROUP_LIMITS_H_
 
@@ -9,12 +9,12 @@
 
 namespace spexd {
 
-// The lowest limit of this process's group and of the groups that contain it. `file`: memory.max, for bytes,
-// or cpu.max, for CPUs (a fraction is possible). Empty without a limit.
+// The lowest limit of this process's group and the groups that contain it; empty if there is none. `file`:
+// "memory.max" for bytes, or "cpu.max" for CPUs (a fraction is possible).
 std::optional<double> GroupLimit(const std::string& file);
 
-// The same of the group that `membership`, the text of /proc/self/cgroup, names. `mount`: the folder in which
-// the file system of control groups is mounted.
+// The same limit for the group that `membership`, the text of /proc/self/cgroup, names. `mount`: the folder
+// in which the file system of control groups is mounted.
 std::optional<double> GroupLimit(const std::string& file, const std::string& membership,
                                  const std::filesystem::path& mount);
 

@@ -1,4 +1,4 @@
-// Size of the memory that a process can use.
+// The amount of memory that a process may use.
 #ifndef SPEXD_CORE_BASE_MACHINE_MEMORY_H_
 #define SPEXD_CORE_BASE_MACHINE_MEMORY_H_
 
@@ -6,7 +6,8 @@
 
 namespace spexd {
 
-// Bytes of memory of the machine, or of this process's control group if that has fewer: see GroupLimit.
+// Bytes of the machine's memory, or the limit of this process's control group if that is lower (see
+// GroupLimit).
 int64_t MachineMemory();
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// Scratch memory for vector code: aligned to a cache line, grown only, not initialised.
+// Scratch memory for vector code. It is aligned to a cache line, only grows and is not initialised.
 #ifndef SPEXD_CORE_BASE_MEMORY_ALIGNED_BUFFER_H_
 #define SPEXD_CORE_BASE_MEMORY_ALIGNED_BUFFER_H_
 
@@ -15,7 +15,7 @@ class AlignedBuffer {
   static_assert(std::is_trivial_v<T>);
 
  public:
-  // Makes room for `count` elements; what was there is lost when it grows.
+  // Makes room for `count` elements. The contents are lost when the memory grows.
   T* Reserve(size_t count) {
     if (count > capacity_) {
       memory_.reset();

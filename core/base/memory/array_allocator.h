@@ -1,4 +1,4 @@
-// The allocator of Array: it does not write to memory before the values come.
+// The allocator of Array, which leaves new elements unwritten.
 #ifndef SPEXD_CORE_BASE_MEMORY_ARRAY_ALLOCATOR_H_
 #define SPEXD_CORE_BASE_MEMORY_ARRAY_ALLOCATOR_H_
 
@@ -11,9 +11,8 @@
 
 namespace spexd {
 
-// An allocator for std::vector whose `resize` leaves new elements as the memory is. Blocks of at least
-// kZeroedBytes are zero: they come so from the kernel and should not be written twice. Smaller blocks hold
-// anything.
+// An allocator for std::vector whose `resize` does not initialise new elements. Blocks of at least
+// kZeroedBytes are zero, because the kernel provides them so. Smaller blocks hold anything.
 template <typename T>
 struct ArrayAllocator {
   using value_type = T;

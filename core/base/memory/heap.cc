@@ -14,10 +14,10 @@ OutsizeWork::~OutsizeWork() {
 
 void KeepFreedMemory() {
   constexpr int kMiB = 1 << 20;
-  mallopt(M_MMAP_THRESHOLD, 32 * kMiB);  // the most that glibc takes
+  mallopt(M_MMAP_THRESHOLD, 32 * kMiB);  // the largest value that glibc accepts
   mallopt(M_TRIM_THRESHOLD, 512 * kMiB);
-  mallopt(M_TOP_PAD, 64 * kMiB);  // a thread's heap, too, stays when it is empty
-  // Each arena keeps the most that it ever had, so a few must do for all threads.
+  mallopt(M_TOP_PAD, 64 * kMiB);  // keeps the heaps of threads, too, when they are empty
+  // Each arena keeps its peak size, so all threads share a few.
   mallopt(M_ARENA_MAX, std::clamp(AvailableCpus(), 2, 4));
 }
 

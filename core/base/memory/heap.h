@@ -1,4 +1,4 @@
-// How the process's heap treats freed memory.
+// Control over the memory that the process has freed.
 #ifndef SPEXD_CORE_BASE_MEMORY_HEAP_H_
 #define SPEXD_CORE_BASE_MEMORY_HEAP_H_
 
@@ -6,17 +6,17 @@
 
 namespace spexd {
 
-// Keeps blocks below 32 MiB for the next frame instead of returning them to the kernel: in a virtual machine
-// taking them again, a fault for each 4 kB, costs several times what is done with them. What stays is at most
-// four times what was in use at once: each of glibc's arenas, four here, keeps the most that it had. For
+// Keeps freed blocks below 32 MiB for the next frame instead of returning them to the kernel. In a virtual
+// machine, taking them again costs a page fault for each 4 kB, several times the work that is done with them.
+// At most four times the peak use is kept: each of glibc's arenas, four here, keeps its own peak. Call it in
 // main(), before other threads start.
 void KeepFreedMemory();
 
-// Returns to the kernel what is freed now. Takes milliseconds, and the next frames take the memory again.
+// Returns freed memory to the kernel. It takes milliseconds, and the next frames must take the memory again.
 void ReturnFreedMemory();
 
-// Work that may take far more memory than usual. If it did, what the process then holds freed is returned to
-// the kernel when this is destroyed, which should be after the work's memory is freed.
+// Marks work that may take far more memory than usual. If it did, the destructor returns the process's freed
+// memory to the kernel. Destroy it after the work's memory is freed.
 class OutsizeWork {
  public:
   explicit OutsizeWork(int64_t usual_bytes) : usual_bytes_(usual_bytes) {}
@@ -24,8 +24,8 @@ class OutsizeWork {
   OutsizeWork& operator=(const OutsizeWork&) = delete;
   ~OutsizeWork();
 
-  void Add(int64_t bytes) { bytes_ += bytes; }  // memory that the work takes
-  // Calls the work unusual, whatever it took.
+  void Add(int64_t bytes) { bytes_ += bytes; }  // adds to the memory that the work takes
+  // Marks the work as unusual, whatever memory it took.
   void LeaveNothing() { usual_bytes_ = -1; }
 
  private:

@@ -1,4 +1,4 @@
-// Large memory in large pages.
+// Huge pages for large blocks of memory.
 #ifndef SPEXD_CORE_BASE_MEMORY_HUGE_PAGES_H_
 #define SPEXD_CORE_BASE_MEMORY_HUGE_PAGES_H_
 
@@ -6,13 +6,13 @@
 
 namespace spexd {
 
-// glibc maps each block of at least this size separately. Smaller blocks may come from its heap and be used
-// again.
+// The least size of a block that gets huge pages. glibc maps each block of at least this size separately.
+// Smaller blocks may come from its heap and be used again.
 inline constexpr size_t kHugePagesFrom = size_t{32} << 20;
 
-// Asks the kernel to back memory that nobody has touched yet with huge pages, if there are kHugePagesFrom
-// bytes of it. A frame's 200 MB in pages of 4 kB cost more than decoding them: a fault for each. Only advice:
-// nothing fails.
+// Asks the kernel to back memory with huge pages, if there are at least kHugePagesFrom bytes of it. The
+// memory must be untouched. A frame's 200 MB in pages of 4 kB would cause page faults that cost more than
+// decoding the frame. This is only advice and cannot fail.
 void AdviseHugePages(void* memory, size_t bytes);
 
 }  // namespace spexd

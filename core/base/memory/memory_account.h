@@ -1,4 +1,4 @@
-// Counts memory before it is allocated, where an untrusted file decides the amount.
+// Accounts of memory, charged before it is allocated, where an untrusted file decides the amount.
 #ifndef SPEXD_CORE_BASE_MEMORY_MEMORY_ACCOUNT_H_
 #define SPEXD_CORE_BASE_MEMORY_MEMORY_ACCOUNT_H_
 
@@ -10,17 +10,18 @@
 
 namespace spexd {
 
-// Stands for a budget. Safe to use from many threads.
+// The interface of a memory budget. Implementations are thread-safe.
 class MemoryAccount {
  public:
   virtual ~MemoryAccount() = default;
-  // Call it before `bytes` are allocated. ResourceExhausted: the budget has no room for them.
+  // Takes `bytes` from the budget. Call it before they are allocated. ResourceExhausted if the budget has no
+  // room.
   virtual absl::Status Take(int64_t bytes) = 0;
-  // Call it when `bytes` that were taken are freed.
+  // Returns `bytes` to the budget. Call it when they are freed.
   virtual void GiveBack(int64_t bytes) = 0;
 };
 
-// Bytes that are given back on destruction, unless they are kept.
+// Bytes taken from a budget. The destructor gives them back, unless Keep was called.
 class MemoryLoan {
  public:
   MemoryLoan() = default;
@@ -43,7 +44,7 @@ class MemoryLoan {
   }
   void Keep() { account_ = nullptr; }
   int64_t bytes() const { return bytes_; }
-  // Takes more for the same purpose; on an error the loan stays as it is.
+  // Takes more bytes from the same budget. After an error the loan is unchanged.
   absl::Status Add(int64_t bytes) {
     absl::Status taken = TakeFrom(account_.get(), bytes);
     if (taken.ok()) bytes_ += bytes;

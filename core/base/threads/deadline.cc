@@ -6,7 +6,7 @@
 namespace spexd {
 namespace {
 
-// Waits until `when`, or less where a stop is requested.
+// Waits until `when` or until a stop is requested.
 void WaitUntil(Deadline::Clock::time_point when, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any condition;
@@ -18,7 +18,7 @@ std::optional<Deadline::Clock::time_point> OnSteadyClock(
     const std::optional<std::chrono::system_clock::time_point>& when) {
   if (!when.has_value()) return std::nullopt;
   const auto now = std::chrono::system_clock::now();
-  // A time so far ahead never comes, and sums with it would overflow.
+  // A time so far ahead never comes, and arithmetic with it would overflow.
   constexpr auto kFar = std::chrono::hours(24 * 365 * 10);
   if (*when > now + kFar) return std::nullopt;
   return Deadline::Clock::now() + std::chrono::duration_cast<Deadline::Clock::duration>(*when - now);

@@ -1,5 +1,6 @@
-// Stopping work: std::stop_token is the only way in this project to ask for a stop. This file adds what the
-// standard library lacks: a stop at a given time, several reasons for one stop, and waits that a stop ends.
+// Requests to stop work. std::stop_token is the only way in this project to ask for a stop. This file adds
+// what the standard library lacks: a stop at a given time, several reasons for one stop, and waits that a
+// stop ends.
 #ifndef SPEXD_CORE_BASE_THREADS_DEADLINE_H_
 #define SPEXD_CORE_BASE_THREADS_DEADLINE_H_
 
@@ -15,14 +16,14 @@
 
 namespace spexd {
 
-// Requests a stop of `source` at `when`, unless it is destroyed before. One thread waits meanwhile, or none
-// if there is no time. Throws std::system_error if the thread cannot be started.
+// Requests a stop of `source` at `when`, unless it is destroyed before. A thread waits for that time; without
+// a time there is no thread. Throws std::system_error if the thread cannot be started.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
   Deadline(std::stop_source source, std::optional<Clock::time_point> when);
-  // Takes the time left until `when` from the system's clock now; later changes of that clock do not matter.
+  // Measures the time left until `when` on construction. Later changes of the system's clock do not matter.
   Deadline(std::stop_source source, std::optional<std::chrono::system_clock::time_point> when);
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
@@ -34,8 +35,8 @@ class Deadline {
   std::jthread thread_;
 };
 
-// Requests a stop of `source` when one of `reason` is requested, as long as this lives; at once if there was
-// one already.
+// Requests a stop of `source` when a stop of `reason` is requested, as long as this object lives; at once if
+// there was a request already.
 class ForwardStop {
  public:
   ForwardStop(std::stop_token reason, std::stop_source source)
@@ -49,8 +50,8 @@ class ForwardStop {
   std::stop_callback<Request> callback_;
 };
 
-// Wakes all who wait for `condition` under `mutex` when a stop is requested, as long as this lives. Make it
-// before the mutex is taken; whoever requests the stop must not hold the mutex.
+// Wakes all threads that wait for `condition` under `mutex` when a stop is requested, as long as this object
+// lives. Construct it before the mutex is taken. Whoever requests the stop must not hold the mutex.
 class WakeOnStop {
  public:
   WakeOnStop(std::stop_token stop, Mutex* mutex, CondVar* condition)
@@ -61,17 +62,17 @@ class WakeOnStop {
     Mutex* mutex;
     CondVar* condition;
     void operator()() {
-      MutexLock lock(mutex);  // not between a waiter's look at the token and its wait
+      MutexLock lock(mutex);  // no waiter is between its look at the token and its wait
       condition->NotifyAll();
     }
   };
   std::stop_callback<Wake> callback_;
 };
 
-// Cancelled once a stop is requested.
+// Cancelled if a stop was requested, else OK.
 absl::Status CheckStop(const std::stop_token& stop);
 
-// Sleeps for `duration`, or until a stop is requested; returns whether one was.
+// Sleeps for `duration` or until a stop is requested. Returns whether one was.
 bool SleepUnlessStopped(std::chrono::nanoseconds duration, std::stop_token stop);
 
 }  // namespace spexd

@@ -1,5 +1,5 @@
-// The catch-all at boundaries: an exception becomes a Status. An array of a job that finds no memory ends
-// that job; what handles the error needs a few bytes, and the process ends if there are none.
+// The catch-all at boundaries: an exception becomes a Status. A job whose array finds no memory ends alone.
+// Handling the error needs a few bytes; without them the process ends.
 #ifndef SPEXD_CORE_BASE_THREADS_GUARD_H_
 #define SPEXD_CORE_BASE_THREADS_GUARD_H_
 
@@ -9,12 +9,12 @@
 
 namespace spexd {
 
-// The exception being handled as a Status: ResourceExhausted for std::bad_alloc and where no thread could be
-// started, else Internal. REQUIRES: called in a catch clause.
+// Converts the exception being handled to a Status: ResourceExhausted for std::bad_alloc and for a thread
+// that could not be started, else Internal. REQUIRES: called in a catch clause.
 absl::Status StatusOfException();
 
-// Returns what `body` returns (a Status or StatusOr, or nothing, which is OK), or the Status of the exception
-// that it threw.
+// Returns the result of `body` (a Status, a StatusOr, or OK if it returns nothing), or the Status of the
+// exception that it threw.
 template <typename Body>
 auto CatchExceptions(const Body& body) {
   constexpr bool kReturnsNothing = std::is_void_v<decltype(body())>;

@@ -1,5 +1,5 @@
-// std::mutex and std::condition_variable with Clang's thread-safety attributes.
-// Not absl::Mutex: packaged Abseil is not built for ThreadSanitizer, which then reports every lock as a race.
+// std::mutex and std::condition_variable with Clang's thread-safety attributes. absl::Mutex would not do:
+// packaged Abseil is not built for ThreadSanitizer, which then reports every lock as a race.
 #ifndef SPEXD_CORE_BASE_THREADS_MUTEX_H_
 #define SPEXD_CORE_BASE_THREADS_MUTEX_H_
 
@@ -34,7 +34,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 
 class CondVar {
  public:
-  // Waits for a notification (or a spurious wake-up): call in a loop on the condition.
+  // Waits for a notification or a spurious wake-up. Call it in a loop on the condition.
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     condition_.wait(lock);

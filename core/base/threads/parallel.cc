@@ -59,7 +59,7 @@ absl::Status ParallelFor(int64_t count, int threads, const std::function<absl::S
       helpers.reserve(static_cast<size_t>(std::max<int64_t>(workers - 1, 0)));
       for (int64_t k = 1; k < workers; ++k) helpers.emplace_back([&pieces] { pieces.Work(); });
     } catch (...) {
-      // No more threads, or memory for them, are available: the running threads do the work.
+      // No more threads, or no memory for them: the running threads do the work.
     }
     pieces.Work();
   }

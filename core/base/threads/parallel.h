@@ -10,19 +10,20 @@
 
 namespace spexd {
 
-// Calls body(0) .. body(count - 1), each once, by up to `threads` threads, the caller's among them. After an
-// error no further piece is begun; the error of the least index is returned, whatever the thread count. What
-// a piece throws is its error (see core/base/threads/guard.h); where threads cannot be started, fewer do the
-// work.
+// Calls body(0) .. body(count - 1), each once, on up to `threads` threads including the caller's. After an
+// error no further piece is begun. The error of the least index is returned, whatever the thread count. An
+// exception in a piece is its error (see core/base/threads/guard.h). If threads cannot be started, fewer do
+// the work.
 absl::Status ParallelFor(int64_t count, int threads, const std::function<absl::Status(int64_t)>& body);
 
-// Who does the work of a loop, and until when.
+// The number of threads that work on a loop, and the token that stops it.
 struct Workers {
   int threads = 1;
   std::stop_token stop = {};
 };
 
-// The same; once a stop is requested no further piece is begun, and the result is Cancelled.
+// The same loop with a stop: once a stop is requested, no further piece is begun, and the result is
+// Cancelled.
 absl::Status ParallelFor(int64_t count, const Workers& workers,
                          const std::function<absl::Status(int64_t)>& body);
 

@@ -42,14 +42,14 @@ void Allocate(const BundleTask& task, BundleResult* result) {
   result->resolution.Assign({fibres, kResolutionDiagonals, bins});
 }
 
-// What a bundle's plan will be, from a few fibres. Its columns begin at 0.
+// The expected plan of a bundle, from a few fibres. Its columns begin at 0.
 BundlePlan EstimatePlan(const Psf& psf, const WavelengthGrid& padded, int fibres) {
   BundlePlan plan;
   plan.fibres = {0, fibres};
   plan.bins = padded.count;
   plan.reach = ReachEstimate(psf, padded);
   plan.fibre_reach = std::min(fibres - 1, FibreReachEstimate(psf));
-  // Only whole spots tell how many; this is the most.
+  // The block size needs whole spots; without them, this is the most it can be.
   plan.block = IsComplete(psf) ? FibresPerBlock(psf, padded, plan.fibres, plan.fibre_reach)
                                : std::max(1, plan.fibre_reach);
   plan.end_column = ColumnsEstimate(psf, padded, fibres);
@@ -62,11 +62,11 @@ int64_t BytesOf(const Psf& psf, const WavelengthGrid& padded, const BundlePlan& 
   const int64_t usual = InterleavedWidth(UsualBandWidth(reach), block) + 8;
   const int64_t most = InterleavedWidth(MostBandWidth(reach), block) + 8;
   const int64_t row = bins * int64_t{sizeof(double)};
-  const int64_t bands = 3 * fibres * usual;              // two bands and a factor of each fibre
-  const int64_t widest = 4 * most;                       // one fibre's at their widest
+  const int64_t bands = 3 * fibres * usual;              // two bands and a factor for each fibre
+  const int64_t widest = 4 * most;                       // one fibre's bands and factors at their widest
   const int64_t columns = 32 * int64_t{reach} + 64;      // columns of an update
-  const int64_t blocks = block > 1 ? 6 * most : 0;       // blocks taken apart
-  const int64_t poles = 8 * (MostBandWidth(reach) + 8);  // the poles' factor
+  const int64_t blocks = block > 1 ? 6 * most : 0;       // separation of a block's fibres
+  const int64_t poles = 8 * (MostBandWidth(reach) + 8);  // factors of the poles
   // Vectors of the flux, and the result.
   const int64_t vectors = fibres * int64_t{8 + kResolutionDiagonals + 8};
   return Spots::Bytes(psf, fibres, bins) + BundleImageBytes(psf, plan.end_column - plan.first_column) +
@@ -165,7 +165,7 @@ void BundleSolver::Report(const BundleTask& task, int fibre, const SquareRoot& r
     result->flux(fibre, j) = ReportedFlux(root.applied[j + pad], root.row_sum[j + pad], width);
     result->ivar(fibre, j) = ReportedIvar(root.row_sum[j + pad], width);
     for (int d = -kResolutionHalfWidth; d <= kResolutionHalfWidth; ++d) {
-      const int row = j + pad + d;  // R[row, j + pad]; pads reach further than d
+      const int row = j + pad + d;  // R[row, j + pad]; pads are wider than d
       const double entry = root.diagonal[std::abs(d)][std::min(row, j + pad)];
       result->resolution(fibre, d + kResolutionHalfWidth, j) =
           ReportedResolution(entry, root.row_sum[row], d);

@@ -22,7 +22,7 @@ struct BundleTask {
   const Psf* psf = nullptr;
   ImagePlanes image;
   const BundlePlan* plan = nullptr;
-  WavelengthGrid padded;  // the grid solved on
+  WavelengthGrid padded;  // the grid that is solved on
   double psferr = 0;
   double regularize = 0;
   bool fine_grid = false;
@@ -31,15 +31,15 @@ struct BundleTask {
 
 class BundleSolver {
  public:
-  // All fibres of the bundle, on the grid without its pads. Adds to `times`. A bundle whose flux does not
-  // converge comes with a status of its own, see BundleResult. Cancelled within 100 ms of a stop request.
+  // Solves all fibres of the bundle, on the grid without its pads. Adds to `times`. A bundle whose flux does
+  // not converge has a status of its own (BundleResult). Cancelled within 100 ms of a stop request.
   absl::StatusOr<BundleResult> Solve(const BundleTask& task, const std::stop_token& stop, StageTimes* times);
 
-  // Upper estimate of the memory that Solve holds for a bundle of `fibres` fibres, from the PSF and the grid
-  // only; it takes no time. `padded`: the grid with its pads.
+  // An upper estimate of the memory that Solve holds for a bundle of `fibres` fibres, from the PSF and the
+  // grid only. It takes no time. `padded`: the grid with its pads.
   static int64_t Bytes(const Psf& psf, const WavelengthGrid& padded, int fibres);
-  // The same once the bundle is planned; not less. Where traces are unlike those of the few fibres that the
-  // estimate looks at, it is more.
+  // The same estimate once the bundle is planned. It is not less, and more where traces differ from those of
+  // the few fibres that the estimate looks at.
   static int64_t Bytes(const Psf& psf, const WavelengthGrid& padded, const BundlePlan& plan);
 
  private:

@@ -33,13 +33,14 @@
 namespace spexd {
 namespace {
 
-// Memory that a worker keeps for its next bundle: enough for 25 fibres of a frame on a grid of 0.4 Angstrom.
+// The most memory that a worker keeps for its next bundle: enough for 25 fibres of a frame on a grid of 0.4
+// Angstrom.
 constexpr int64_t kMaxKeptBytes = int64_t{1} << 30;
 
-// Shares of the memory, returned on destruction.
+// Shares of the memory. The destructor returns them.
 class SharesTaken {
  public:
-  // Takes as many shares as asked for, 1 to `most`; none if a stop comes first.
+  // Takes `asked` shares, but 1 to `most`; none if a stop comes first.
   SharesTaken(Shares* shares, int asked, int most, const std::stop_token& stop) : shares_(shares) {
     const int count = std::clamp(asked, 1, most);
     if (shares_->Take(count, stop)) count_ = count;
@@ -57,7 +58,8 @@ class SharesTaken {
   int count_ = 0;
 };
 
-// Holds nothing of a bundle before a job asks for it, so that a few fibres of a large PSF take little memory.
+// A prepared PSF. It holds nothing for a bundle until a job asks for it, so that a few fibres of a large PSF
+// take little memory.
 class CpuPreparedPsf : public PreparedPsf {
  public:
   CpuPreparedPsf(std::shared_ptr<const Psf> psf, const WavelengthGrid& grid, int bundle_size)
@@ -78,7 +80,7 @@ class CpuPreparedPsf : public PreparedPsf {
 
   const WavelengthGrid& padded() const { return padded_; }
 
-  // The plan is made when the bundle is first asked for. If two jobs ask first, both make it.
+  // The plan of a bundle, made when it is first asked for. If two jobs ask at the same time, both make it.
   absl::StatusOr<BundlePlan> Plan(int bundle, std::stop_token stop) const ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       MutexLock lock(&mutex_);
@@ -104,15 +106,15 @@ class CpuPreparedPsf : public PreparedPsf {
 
 absl::Status Cancelled() { return absl::CancelledError("the job was cancelled"); }
 
-// State that the bundles of one job share. It outlives the call that made it if a stop comes while some tasks
-// still wait in the pool. Those tasks find that the job has ended, and touch neither request nor sink.
+// The state that the bundles of one job share. If a stop comes while tasks wait in the pool, it outlives the
+// call that made it. Those tasks find that the job has ended, and touch neither request nor sink.
 class Job {
  public:
   Job(const ExtractRequest& request, const BundleSink& sink)
       : request_(request), sink_(sink), forward_(request.stop, stop_) {}
 
   const ExtractRequest& request() const { return request_; }
-  // The job's stop: requested by its own request, a failed bundle or the sink.
+  // The job's stop, requested by its request's token, a failed bundle or the sink.
   std::stop_token stop() const { return stop_.get_token(); }
 
   void Deliver(BundleResult result) ABSL_LOCKS_EXCLUDED(sink_mutex_, mutex_) {
@@ -121,7 +123,7 @@ class Job {
     if (absl::Status status = sink_(std::move(result)); !status.ok()) Fail(std::move(status));
   }
 
-  // Stops the job's other bundles. The first reason is kept.
+  // Records an error and stops the job's other bundles. The first error is kept.
   void Fail(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       MutexLock lock(&mutex_);
@@ -153,7 +155,7 @@ class Job {
     done_.NotifyAll();
   }
 
-  // Waits until no task runs and none will.
+  // Waits until no task runs and none will run.
   absl::StatusOr<StageTimes> Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
     const WakeOnStop wake(stop(), &mutex_, &done_);
     MutexLock lock(&mutex_);
@@ -168,7 +170,7 @@ class Job {
   const BundleSink& sink_;
   std::stop_source stop_;
   const ForwardStop forward_;
-  Mutex sink_mutex_;  // the sink takes one bundle at a time
+  Mutex sink_mutex_;  // lets the sink take one bundle at a time
   Mutex mutex_;
   CondVar done_;
   int queued_ ABSL_GUARDED_BY(mutex_) = 0, running_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -256,7 +258,7 @@ class CpuEngine : public Engine {
     return static_cast<int>(std::min<int64_t>((bytes + share - 1) / share, threads()));
   }
 
-  // Throws nothing once a task is queued, because tasks hold references to the caller's request.
+  // Does not throw once a task is queued, because tasks hold references to the caller's request.
   absl::StatusOr<StageTimes> Run(const CpuPreparedPsf& prepared, const std::shared_ptr<Job>& job) {
     const FibreRange fibres = job->request().fibres;
     const int size = prepared.bundle_size();
@@ -280,7 +282,7 @@ class CpuEngine : public Engine {
     const absl::Status status =
         CatchExceptions([&] { return SolveAndDeliver(prepared, job, bundle, worker, &times); });
     if (!status.ok()) {
-      solvers_[worker].reset();  // frees its memory for others
+      solvers_[worker].reset();  // frees its memory for other jobs
       job->Fail(status);
     }
     job->End(times);
@@ -300,7 +302,7 @@ class CpuEngine : public Engine {
     bytes = cpu::BundleSolver::Bytes(psf, prepared.padded(), plan);
     if (bytes > max_workspace_bytes_) return TooLarge(fibres.count, bytes);
     if (SharesFor(bytes) > taken->count()) {
-      taken.reset();  // who holds some and waits for more might wait for another such
+      taken.reset();  // two tasks that keep some might wait for each other
       taken = std::make_unique<SharesTaken>(&shares_, SharesFor(bytes), threads(), job->stop());
       if (!taken->any()) return Cancelled();
     }
@@ -319,8 +321,8 @@ class CpuEngine : public Engine {
     return absl::OkStatus();
   }
 
-  // Corrects later estimates by the thread time that a job took; other jobs in the same threads do not add to
-  // it.
+  // Learns from the thread time that a job took, to correct later estimates. Other jobs on the same threads
+  // do not add to it.
   void Learn(const ExtractRequest& request, const StageTimes& times) {
     correction_.Learn(EstimateForCpu(OutlineOf(request), 1, max_workspace_bytes_).seconds, times.total());
   }
@@ -328,7 +330,7 @@ class CpuEngine : public Engine {
   const int64_t max_workspace_bytes_;
   Correction correction_;
   Shares shares_;
-  std::vector<std::unique_ptr<cpu::BundleSolver>> solvers_;  // one solver per worker, used by it alone
+  std::vector<std::unique_ptr<cpu::BundleSolver>> solvers_;  // one for each worker, used by it alone
   WorkerPool pool_;                                          // last member: its threads end first
 };
 

@@ -1,4 +1,4 @@
-// The CPU engine: threads over bundles, and vector instructions chosen at run time.
+// The CPU engine, which spreads bundles over threads and chooses vector instructions at run time.
 #ifndef SPEXD_CORE_EXTRACT_CPU_CPU_ENGINE_H_
 #define SPEXD_CORE_EXTRACT_CPU_CPU_ENGINE_H_
 
@@ -10,7 +10,7 @@
 namespace spexd {
 
 struct CpuEngineOptions {
-  int threads = 0;                  // 0: as many as the process may run on
+  int threads = 0;                  // 0: as many as the process may use
   int64_t max_workspace_bytes = 0;  // 0: half of MachineMemory()
 };
 

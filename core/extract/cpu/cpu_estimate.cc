@@ -10,8 +10,8 @@
 namespace spexd {
 namespace {
 
-// Operations a second of one core in each stage, with AVX2 or more. The factor for a processor and its load
-// is learnt (see Correction).
+// Operations per second of one core in each stage, with AVX2 or more. The factor for a CPU and its load is
+// learnt (see Correction).
 constexpr std::array<double, kStageCount> kRates = {
     4e9,  // spots
     6e9,  // normal
@@ -21,7 +21,7 @@ constexpr std::array<double, kStageCount> kRates = {
     2e9,  // model
 };
 
-constexpr double kTraceRowSeconds = 1.1e-6;  // of a fibre, to measure trace shifts with one core
+constexpr double kTraceRowSeconds = 1.1e-6;  // time of one core to measure trace shifts in a row of a fibre
 
 double SecondsOf(const BundleCost& cost) {
   double seconds = 0;

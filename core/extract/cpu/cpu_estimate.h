@@ -1,4 +1,4 @@
-// Estimate of a job on the CPU engine, from a PSF's header values and a grid.
+// The estimate of a job on the CPU engine, from a PSF's header values and a grid.
 #ifndef SPEXD_CORE_EXTRACT_CPU_CPU_ESTIMATE_H_
 #define SPEXD_CORE_EXTRACT_CPU_CPU_ESTIMATE_H_
 
@@ -8,10 +8,10 @@
 
 namespace spexd {
 
-// Memory of one bundle, see cpu::BundleSolver::Bytes.
+// Memory of one bundle (cpu::BundleSolver::Bytes).
 int64_t LeastBytesForCpu(const Psf& psf, const WavelengthGrid& grid, int fibres);
 
-// Estimate for `threads` threads that together may hold max_workspace_bytes; see Engine::Estimate.
+// The estimate for `threads` threads that together may hold max_workspace_bytes (Engine::Estimate).
 JobEstimate EstimateForCpu(const JobOutline& outline, int threads, int64_t max_workspace_bytes);
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// Proof of a fibre's errors and resolution, beside the residual of its flux.
+// The proof of a fibre's errors and resolution; its flux is proved by the residual.
 #ifndef SPEXD_CORE_EXTRACT_CPU_ROOT_ERROR_H_
 #define SPEXD_CORE_EXTRACT_CPU_ROOT_ERROR_H_
 
@@ -7,8 +7,8 @@
 
 namespace spexd::cpu {
 
-// The larger relative error of |Q 1|^2 = 1^T P 1 and |Q f|^2 = f^T P f, over all bins including pads. `root`:
-// Q of the precision P. `flux`: f, one value a bin.
+// The larger relative error of the identities |Q 1|^2 = 1^T P 1 and |Q f|^2 = f^T P f, over all bins
+// including pads. `root`: Q of the precision P. `flux`: f, one value for each bin.
 double RootError(const SymmetricBand& precision, const double* flux, const SquareRoot& root);
 
 }  // namespace spexd::cpu

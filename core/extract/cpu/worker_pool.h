@@ -1,4 +1,4 @@
-// Threads that run tasks in the order given, and a fair share of memory for each.
+// Threads that run tasks in the order given, and shares of memory for them.
 #ifndef SPEXD_CORE_EXTRACT_CPU_WORKER_POOL_H_
 #define SPEXD_CORE_EXTRACT_CPU_WORKER_POOL_H_
 
@@ -17,12 +17,12 @@ namespace spexd {
 class WorkerPool {
  public:
   // A task gets the number of the worker that runs it, 0..threads-1, so that it can use that worker's memory.
-  // It throws nothing.
+  // It must not throw.
   using Task = std::function<void(int worker)>;
 
-  // Throws std::system_error if a thread cannot be started; then no thread is left running.
+  // Throws std::system_error, with no thread left running, if a thread cannot be started.
   explicit WorkerPool(int threads);
-  // Runs the queued tasks, then joins.
+  // Runs the queued tasks, then joins the threads.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -41,13 +41,13 @@ class WorkerPool {
   std::vector<std::thread> workers_;
 };
 
-// A number of equal shares, taken several at a time, in the order asked.
+// A number of equal shares. Callers take several at a time and are served in the order of their calls.
 class Shares {
  public:
   explicit Shares(int count) : free_(count) {}
 
-  // Blocks until `count` shares are free and everyone who asked before has theirs. Returns false, with
-  // nothing taken, once a stop is requested. REQUIRES: count <= the total.
+  // Blocks until `count` shares are free and all earlier callers have theirs. Returns false, with nothing
+  // taken, once a stop is requested. REQUIRES: count <= the total.
   bool Take(int count, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(int count) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -56,7 +56,7 @@ class Shares {
   CondVar changed_;
   int free_ ABSL_GUARDED_BY(mutex_);
   std::list<int> waiters_
-      ABSL_GUARDED_BY(mutex_);  // shares wanted by those who wait, in the order of arrival
+      ABSL_GUARDED_BY(mutex_);  // number of shares that each waiter wants, in the order of arrival
 };
 
 }  // namespace spexd

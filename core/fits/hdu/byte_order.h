@@ -1,4 +1,4 @@
-// FITS numbers are big-endian and need not be aligned in memory.
+// Conversion of FITS numbers, which are big-endian and need not be aligned in memory.
 #ifndef SPEXD_CORE_FITS_HDU_BYTE_ORDER_H_
 #define SPEXD_CORE_FITS_HDU_BYTE_ORDER_H_
 
@@ -9,7 +9,7 @@
 
 namespace spexd {
 
-// An unsigned integer in the other order: from the processor's to big-endian, or back.
+// Reverses the byte order of an unsigned integer: from the CPU's to big-endian, or back.
 template <typename Bits>
 Bits SwapBigEndian(Bits bits) {
   if constexpr (std::endian::native == std::endian::little) {

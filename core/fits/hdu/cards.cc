@@ -13,13 +13,13 @@
 namespace spexd {
 namespace {
 
-// The text after "= ", without leading blanks; nullopt without the value indicator.
+// The text after "= " without leading blanks; nullopt if the card has no value indicator.
 std::optional<absl::string_view> ValueField(absl::string_view card) {
   if (card.size() < 11 || card[8] != '=' || card[9] != ' ') return std::nullopt;
   return absl::StripLeadingAsciiWhitespace(card.substr(10));
 }
 
-// A quoted string at the start of `field`, quotes undone, trailing blanks removed.
+// The quoted string at the start of `field`, with doubled quotes undone and trailing blanks removed.
 std::optional<std::string> Unquote(absl::string_view field) {
   if (field.empty() || field[0] != '\'') return std::nullopt;
   std::string text;
@@ -34,10 +34,10 @@ std::optional<std::string> Unquote(absl::string_view field) {
       return text;
     }
   }
-  return std::nullopt;  // no closing quote
+  return std::nullopt;  // there is no closing quote
 }
 
-// The value field of a number or logical, without its comment.
+// The value field of a number or logical, without the comment.
 std::optional<absl::string_view> Bare(absl::string_view card) {
   const std::optional<absl::string_view> field = ValueField(card);
   if (!field || field->empty() || (*field)[0] == '\'') return std::nullopt;
@@ -139,7 +139,7 @@ bool IsWorldCoordinateCard(absl::string_view card) {
 
 std::string NumberCard(absl::string_view keyword, double value, absl::string_view comment) {
   std::string text;
-  // Numbers of everyday size are written without an exponent.
+  // Numbers of everyday size have no exponent.
   const int least = value != 0 && std::abs(value) >= 1 && std::abs(value) < 1e6 ? 6 : 1;
   for (int digits = least; digits <= 17; ++digits) {
     text = absl::StrFormat("%.*G", digits, value);
@@ -161,7 +161,7 @@ std::string PrintableAscii(absl::string_view text) {
 }
 
 std::string Excerpt(absl::string_view text) {
-  constexpr size_t kMaxCharacters = 72;  // more than one card has room for
+  constexpr size_t kMaxCharacters = 72;  // more than fit on one card
   if (text.size() <= kMaxCharacters) return PrintableAscii(text);
   return PrintableAscii(text.substr(0, kMaxCharacters)) + "...";
 }

@@ -13,9 +13,9 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kValue = 11;  // where a string's text begins in its card
+constexpr size_t kValue = 11;  // position of a string's text in its card
 
-// A keyword's card in the header; null if it has none.
+// The card of a keyword in the header; null if there is none.
 char* FindCard(absl::Span<char> header, absl::string_view keyword) {
   for (size_t at = 0; at + kFitsCardBytes <= header.size(); at += kFitsCardBytes) {
     if (CardKeyword(absl::string_view(&header[at], kFitsCardBytes)) == keyword) return &header[at];
@@ -27,7 +27,7 @@ char* FindCard(absl::Span<char> header, absl::string_view keyword) {
 
 uint32_t AddOnesComplement(uint32_t a, uint32_t b) {
   const uint32_t sum = a + b;
-  return sum < a ? sum + 1 : sum;  // the carry comes back in
+  return sum < a ? sum + 1 : sum;  // adds the carry
 }
 
 uint32_t OnesComplementSum(absl::string_view bytes, uint32_t sum) {

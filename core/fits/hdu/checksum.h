@@ -1,5 +1,5 @@
 // The CHECKSUM and DATASUM cards of an HDU (FITS standard 4.0, section 4.4.2.7 and appendix J). CFITSIO's own
-// carry the time in their comments, which would make equal frames different files.
+// cards have the time in their comments, which would make different files of equal frames.
 #ifndef SPEXD_CORE_FITS_HDU_CHECKSUM_H_
 #define SPEXD_CORE_FITS_HDU_CHECKSUM_H_
 
@@ -11,18 +11,19 @@
 
 namespace spexd {
 
-// Value that a header holds until WriteChecksums fills in the real one.
+// The cards that a header holds until WriteChecksums fills in the values.
 inline constexpr absl::string_view kChecksumCard = "CHECKSUM= '0000000000000000'   / HDU checksum";
 inline constexpr absl::string_view kDatasumCard = "DATASUM = '0         '         / data unit checksum";
 
-// Sets the values of both cards; `data_sum` is OnesComplementSum of the data. Internal if the header does not
-// have them; that of an HDU without data, `has_data` false, may have neither and is then left alone.
+// Sets the values of both cards. `data_sum`: OnesComplementSum of the data. Internal if the header does not
+// have the cards. The header of an HDU without data (`has_data` false) may have neither and is then left
+// unchanged.
 absl::Status WriteChecksums(absl::Span<char> header, bool has_data, uint32_t data_sum);
 
-// The ones' complement sum of big-endian 32-bit words; size is a multiple of 4.
+// The ones' complement sum of big-endian 32-bit words. REQUIRES: a multiple of 4 bytes.
 uint32_t OnesComplementSum(absl::string_view bytes, uint32_t sum = 0);
 
-// The sum of two pieces from theirs.
+// The sum of two pieces, given the sum of each.
 uint32_t AddOnesComplement(uint32_t a, uint32_t b);
 
 }  // namespace spexd

@@ -12,7 +12,7 @@
 
 namespace spexd {
 
-// pixel = scale * stored + zero; `blank` stands for NaN in integer images.
+// The scaling of stored elements: pixel = scale * stored + zero. In integer images, `blank` stands for NaN.
 struct Scaling {
   double scale = 1, zero = 0;
   std::optional<int64_t> blank;
@@ -20,13 +20,13 @@ struct Scaling {
   bool identity() const { return scale == 1 && zero == 0 && !blank; }
 };
 
-// The low bits of a whole offset of at most 2^63, as they are added to integers.
+// The low bits of a whole offset of at most 2^63, to be added to integers.
 inline uint32_t LowBits(double zero) {
   return static_cast<uint32_t>(static_cast<int64_t>(std::fmod(zero, 4294967296.0)));
 }
 
-// out[k] = load(k) scaled. T is float, double, uint16_t or uint32_t; the integers take integers with scale 1
-// and a whole zero only (see CheckInteger) and keep their low bits.
+// Sets out[k] to load(k) scaled. T is float, double, uint16_t or uint32_t. The integer types keep the low
+// bits; they take only integers with scale 1 and a whole zero (see CheckInteger).
 template <typename T, typename Load>
 void ConvertEach(const Load& load, int64_t count, const Scaling& scaling, T* out) {
   using Stored = decltype(load(0));

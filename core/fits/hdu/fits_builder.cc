@@ -19,7 +19,7 @@
 namespace spexd {
 namespace {
 
-// CFITSIO takes the values that it writes by pointers to non-const.
+// CFITSIO takes pointers to non-const for the values that it writes.
 template <typename T>
 T* Mutable(const T* pointer) {
   return const_cast<T*>(pointer);
@@ -30,16 +30,16 @@ absl::Span<const char> BytesOf(absl::Span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-// Puts the size of the slowest axis into the header of an image, whose first cards are those of the standard:
-// SIMPLE or XTENSION, BITPIX, NAXIS, and an axis each, the slowest last.
+// Sets the size of the slowest axis in the header of an image. By the standard, its first cards are SIMPLE or
+// XTENSION, BITPIX, NAXIS and one for each axis, the slowest last.
 void SetSlowestAxis(const std::vector<int64_t>& shape, char* header) {
   constexpr size_t kValue = 10;
   const std::string size = absl::StrFormat("%20d", shape[0]);
   size.copy(header + (2 + shape.size()) * kFitsCardBytes + kValue, size.size());
 }
 
-// Memory whose growth reads as zeros, like that of a file: CFITSIO looks at table cells that it has not
-// written yet. The size stands before the block.
+// Resizes memory so that its growth reads as zeros, like that of a file: CFITSIO reads table cells that it
+// has not written yet. The size is stored before the block.
 constexpr size_t kPrefix = alignof(std::max_align_t);
 
 void* ResizeZeroed(void* block, size_t size) {
@@ -47,7 +47,7 @@ void* ResizeZeroed(void* block, size_t size) {
   size_t old_size = 0;
   if (old != nullptr) std::memcpy(&old_size, old, sizeof(old_size));
   if (size > SIZE_MAX - kPrefix) return nullptr;
-  // The system's new pages are zeros already.
+  // New pages of the system are zero already.
   char* grown =
       static_cast<char*>(old == nullptr ? std::calloc(1, size + kPrefix) : std::realloc(old, size + kPrefix));
   if (grown == nullptr) return nullptr;
@@ -60,10 +60,10 @@ void* ResizeZeroed(void* block, size_t size) {
 }  // namespace
 
 FitsBuilder::FitsBuilder(int64_t bytes) {
-  // CFITSIO would set itself up at its first use, and threads that come meanwhile would not wait for that.
+  // CFITSIO would initialise itself at its first use, and other threads would not wait for that.
   static const int set_up = fits_init_cfitsio();
   status_ = set_up;
-  // CFITSIO's own growth by 2880 bytes would copy the file over and over.
+  // In CFITSIO's own steps of 2880 bytes, the file would be copied over and over.
   const size_t step = static_cast<size_t>(std::max<int64_t>(bytes, 1 << 20));
   fits_create_memfile(&file_, &buffer_, &buffer_size_, step, ResizeZeroed, &status_);
 }
@@ -80,7 +80,7 @@ void FitsBuilder::Release() {
 }
 
 void FitsBuilder::NameHdu(absl::string_view name) {
-  // A compressed image already has a name from CFITSIO.
+  // CFITSIO has already named a compressed image.
   fits_update_key_str(file_, "EXTNAME", std::string(name).c_str(), nullptr, &status_);
   fits_write_record(file_, absl::StrFormat("%-80s", kChecksumCard).c_str(), &status_);
   fits_write_record(file_, absl::StrFormat("%-80s", kDatasumCard).c_str(), &status_);
@@ -99,13 +99,13 @@ void FitsBuilder::CompressImages(bool on) {
   if (!on) return;
   fits_set_quantize_method(file_, SUBTRACTIVE_DITHER_2, &status_);
   fits_set_quantize_level(file_, 16, &status_);
-  fits_set_dither_seed(file_, 1, &status_);  // CFITSIO would take the clock's
+  fits_set_dither_seed(file_, 1, &status_);  // CFITSIO's default is the clock's
 }
 
 void FitsBuilder::CompressMultiplesOf(double step) {
   CompressImages(true);
   fits_set_quantize_method(file_, NO_DITHER, &status_);
-  fits_set_quantize_level(file_, static_cast<float>(-step), &status_);  // negative: the step itself
+  fits_set_quantize_level(file_, static_cast<float>(-step), &status_);  // a negative level is the step itself
 }
 
 void FitsBuilder::BeginTable(absl::string_view name, int64_t rows, const std::vector<std::string>& names,
@@ -140,7 +140,7 @@ void FitsBuilder::Text(const char* keyword, const std::string& value, const char
 }
 
 void FitsBuilder::AnnounceLongTexts(std::initializer_list<absl::string_view> texts, bool continued) {
-  constexpr size_t kShort = 60;  // a value so long surely fits one card
+  constexpr size_t kShort = 60;  // a value of this size certainly fits on one card
   for (const absl::string_view text : texts) continued |= text.size() > kShort;
   if (continued) Text("LONGSTRN", "OGIP 1.0", "long strings go on in CONTINUE cards");
 }
@@ -175,7 +175,7 @@ absl::StatusOr<std::vector<std::string>> FitsBuilder::HeaderCards() {
     fits_read_record(file_, k, text, &status_);
     const absl::string_view keyword = CardKeyword(text);
     if (keyword == "CHECKSUM" || keyword == "DATASUM") continue;
-    cards.push_back(absl::StrFormat("%-80s", text));  // CFITSIO leaves trailing blanks out
+    cards.push_back(absl::StrFormat("%-80s", text));  // CFITSIO drops trailing blanks
   }
   SPEXD_RETURN_IF_ERROR(CfitsioStatus());
   return cards;
@@ -208,7 +208,8 @@ void FitsBuilder::PutLatePixels(int bitpix, const NativePixels& pixels) {
   int hdu = 0;
   fits_get_hdu_num(file_, &hdu);
   late_images_[hdu] = {pixels, shape_};
-  fits_modify_key_lng(file_, absl::StrCat("NAXIS", shape_.size()).c_str(), 0, "&", &status_);  // until Finish
+  // CFITSIO sees no rows until Finish sets their number.
+  fits_modify_key_lng(file_, absl::StrCat("NAXIS", shape_.size()).c_str(), 0, "&", &status_);
 }
 
 void FitsBuilder::LatePixels(absl::Span<const float> values) { PutLatePixels(FLOAT_IMG, {BytesOf(values)}); }
@@ -217,7 +218,7 @@ void FitsBuilder::LatePixels(absl::Span<const double> values) {
 }
 void FitsBuilder::LatePixels(absl::Span<const int32_t> values) { PutLatePixels(LONG_IMG, {BytesOf(values)}); }
 void FitsBuilder::LatePixels(absl::Span<const uint32_t> values) {
-  constexpr uint32_t kZero = uint32_t{1} << 31;  // BZERO
+  constexpr uint32_t kZero = uint32_t{1} << 31;  // BZERO of unsigned integers
   PutLatePixels(ULONG_IMG, {BytesOf(values), sizeof(uint32_t), kZero});
 }
 

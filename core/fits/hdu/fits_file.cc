@@ -16,10 +16,11 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kMaxCards = 100000;  // of an HDU
+constexpr size_t kMaxCards = 100000;  // limit for an HDU
 constexpr size_t kMaxCardsOfFile = 200000;
 constexpr size_t kMaxHdus = 10000;
-// Upper estimates of the memory of a card, as text and in the index by keyword, and of the rest of an HDU.
+// Upper estimates of the memory of a card, as text and in the index by keyword, and of everything else in an
+// HDU.
 constexpr size_t kBytesOfCard = kCardCopyBytes + 96, kBytesOfHdu = 1024;
 
 // The number of cards of the header at `offset`, without END.
@@ -33,7 +34,7 @@ absl::StatusOr<size_t> CountCards(absl::string_view bytes, size_t offset, const 
   return hdu.Error(absl::StrFormat("has more than %d header cards", kMaxCards));
 }
 
-// The number of data bytes that the header announces, padding excluded.
+// The number of data bytes that the header announces, without padding.
 absl::StatusOr<int64_t> DataBytes(Hdu& hdu) {
   SPEXD_ASSIGN_OR_RETURN(const int64_t bitpix, hdu.RequireInteger("BITPIX", -64, 64));
   if (bitpix != 8 && bitpix != 16 && bitpix != 32 && bitpix != 64 && bitpix != -32 && bitpix != -64) {
@@ -98,7 +99,7 @@ std::optional<double> Hdu::Number(const std::string& keyword) const {
 
 std::optional<int64_t> Hdu::Integer(const std::string& keyword) const {
   const std::optional<double> value = Number(keyword);
-  // Sizes of files are exact in a double up to 2^53.
+  // Integers up to 2^53, such as sizes of files, are exact in a double.
   if (!value || *value != std::floor(*value) || std::abs(*value) > 9007199254740992.0) return std::nullopt;
   return static_cast<int64_t>(*value);
 }
@@ -146,7 +147,7 @@ absl::StatusOr<FitsFile> FitsFile::Parse(const Source& source) {
   while (at < bytes.size()) {
     Hdu hdu;
     hdu.file = source.name();
-    hdu.name = absl::StrCat(file.hdus_.size());  // until its header is known
+    hdu.name = absl::StrCat(file.hdus_.size());  // its name until the header is known
     hdu.memory = source.memory();
     if (!file.hdus_.empty() && !absl::StartsWith(bytes.substr(at), "XTENSION=")) {
       if (bytes.substr(at).find_first_not_of(absl::string_view("\0 ", 2)) == absl::string_view::npos) break;

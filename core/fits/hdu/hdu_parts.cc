@@ -14,15 +14,15 @@
 namespace spexd {
 namespace {
 
-// Stays in a processor's cache from its conversion to its write. Of whole blocks, so that each piece has a
-// pixel.
+// The size of a piece, which stays in the cache between its conversion and its write. It is a number of whole
+// blocks, so that each piece has a pixel.
 constexpr int64_t kWriteBytes = 364 * kFitsBlockBytes;
 
-// A stretch of the data of an HDU.
+// A stretch of an HDU's data.
 struct Piece {
   const HduParts* hdu = nullptr;
-  int64_t begin = 0, bytes = 0;  // within the data
-  int64_t offset = 0;            // in the file
+  int64_t begin = 0, bytes = 0;  // position and size within the data
+  int64_t offset = 0;            // position in the file
   uint32_t sum = 0;
 };
 
@@ -55,7 +55,7 @@ void Convert(absl::Span<const char> from, Bits flipped, char* to) {
   }
 }
 
-// The bytes of a piece that has pixels, with the zeros behind the last one.
+// The converted bytes of a piece of pixels, with zeros behind the last one.
 std::string Converted(const Piece& piece) {
   const NativePixels& pixels = piece.hdu->pixels;
   std::string bytes(static_cast<size_t>(piece.bytes), '\0');

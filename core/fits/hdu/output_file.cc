@@ -84,12 +84,12 @@ absl::Status CheckTarget(const std::string& path) {
   return absl::OkStatus();
 }
 
-// A temporary file is called ".NAME.spexd-0123abcd": after the target's name comes a mark that users do not
-// choose, as leftovers may be removed, and digits.
+// The mark in the name of a temporary file, ".NAME.spexd-0123abcd". Users do not choose it for names of their
+// own, so leftovers can be removed safely.
 constexpr absl::string_view kMark = ".spexd-";
 constexpr size_t kDigits = 8;
 
-// The name that a temporary file called `name` was to get; "" if it is no temporary file.
+// The name that the temporary file `name` was to get; "" if it is no temporary file.
 std::string TargetOf(absl::string_view name) {
   if (name.size() <= kDigits || !absl::ConsumePrefix(&name, ".")) return "";
   const absl::string_view digits = name.substr(name.size() - kDigits);
@@ -98,7 +98,7 @@ std::string TargetOf(absl::string_view name) {
   return absl::ConsumeSuffix(&name, kMark) ? std::string(name) : "";
 }
 
-// A new file beside the target; closed and removed at the end unless it was renamed.
+// A new file beside the target. It is closed and, unless it was renamed, removed on destruction.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target) : target_(target) {}
@@ -116,7 +116,7 @@ class TemporaryFile {
     for (int tries = 0; tries < 100; ++tries) {
       const std::string path =
           absl::StrFormat("%s/.%s%s%0*x", FolderOf(target_), stem, kMark, int{kDigits}, random());
-      // Not mkstemp: the file is to have the permissions that the user's umask gives.
+      // Not mkstemp: the file must have the permissions that the user's umask gives.
       fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (fd_ >= 0) {
         path_ = path;
@@ -127,7 +127,7 @@ class TemporaryFile {
     return ErrnoStatus(errno, target_, "write");
   }
 
-  // May be called by several threads at once.
+  // Writes bytes at an offset. Thread-safe.
   absl::Status Write(int64_t offset, absl::string_view bytes) {
     constexpr size_t kMax = size_t{64} << 20;
     while (!bytes.empty()) {
@@ -147,7 +147,7 @@ class TemporaryFile {
     if (close(fd) != 0) return ErrnoStatus(errno, target_, "write");
     if (rename(path_.c_str(), target_.c_str()) != 0) return ErrnoStatus(errno, target_, "write");
     path_.clear();
-    // The name survives a power cut too, where the file system can promise that.
+    // Flushes the folder, so that the name survives a power cut, too, if the file system can promise that.
     const int folder = open(FolderOf(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
       fsync(folder);
@@ -166,7 +166,7 @@ struct FreeCompressor {
   void operator()(libdeflate_compressor* c) const { libdeflate_free_compressor(c); }
 };
 
-// One gzip member without name and time, so that equal bytes give equal files.
+// Writes one gzip member without name and time, so that equal bytes give equal files.
 absl::Status WriteGzipped(const std::string& path, absl::string_view bytes, TemporaryFile& file) {
   constexpr int kFastest = 1;
   const std::unique_ptr<libdeflate_compressor, FreeCompressor> compressor(

@@ -1,4 +1,4 @@
-// Files that appear whole or not at all.
+// Output files that appear whole or not at all.
 #ifndef SPEXD_CORE_FITS_HDU_OUTPUT_FILE_H_
 #define SPEXD_CORE_FITS_HDU_OUTPUT_FILE_H_
 
@@ -12,23 +12,23 @@
 
 namespace spexd {
 
-// Checks whether a file could be created at `path`, before the work, so that a job does not fail at its end.
+// Checks, before the work, whether a file could be created at `path`, so that a job does not fail at its end.
 absl::Status CheckWritable(const std::string& path);
 
-// Writes `bytes` (gzipped if the name ends in ".gz") to a temporary file beside `path`, flushes it to the
-// disk and renames it. Errors: PermissionDenied, NotFound, ResourceExhausted for a full disk, Internal else,
-// with the path. The temporary file is removed after each of them.
+// Writes `bytes` (gzipped if the name ends in ".gz") to a temporary file beside `path`, flushes it to disk
+// and renames it. Errors name the path: PermissionDenied, NotFound, ResourceExhausted for a full disk, else
+// Internal. The temporary file is removed after an error.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
 
-// The temporary files in a folder, by the path that each was to get. A writer that is killed leaves its file;
-// those of writers at work are here, too. Files of names longer than 200 bytes are not found under them.
+// The temporary files in a folder, keyed by the path that each was to get. They are those that killed writers
+// left, and those of writers at work. Files whose names exceed 200 bytes are not found.
 std::multimap<std::string, std::string> TemporaryFilesByTarget(const std::string& folder);
 
-// Puts bytes at an offset of a file. May be called by several threads at once.
+// Writes bytes at an offset of a file. Thread-safe.
 using PieceWriter = std::function<absl::Status(int64_t offset, absl::string_view bytes)>;
 
-// The same for a file of `bytes` bytes, all of which `fill` writes with what it is given. Its errors are
-// returned.
+// Writes a file of `bytes` bytes in the same way. `fill` must write all of them with the function that it
+// gets; its errors are returned.
 absl::Status WriteFileAtomically(const std::string& path, int64_t bytes,
                                  const std::function<absl::Status(const PieceWriter& write)>& fill);
 

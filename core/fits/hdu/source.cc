@@ -24,7 +24,7 @@
 
 namespace spexd {
 
-// The content of a file. Its memory is not cleared first: frames are large and about to be overwritten.
+// The content of a file. Its memory is not zeroed, because it is large and is overwritten at once.
 struct SourceBytes {
   std::unique_ptr<char[]> data;
   size_t size = 0;
@@ -46,9 +46,9 @@ struct SourceBytes {
 
 namespace {
 
-// Read between two looks at the stop token.
+// Bytes read between two checks of the stop token.
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
-// Threads beyond these gain nothing: they wait for memory.
+// The most threads that read. More would gain nothing, because they wait for memory.
 constexpr int kMaxReaders = 4;
 
 absl::Status TooLarge(const std::string& name, absl::string_view what, int64_t limit) {
@@ -81,15 +81,15 @@ bool IsGzip(absl::string_view bytes) {
          static_cast<unsigned char>(bytes[1]) == 0x8b;
 }
 
-// Maximum bytes that deflate can make of one byte, with room for tiny inputs.
+// The most bytes that deflate can make of so many, with room for tiny inputs.
 uint64_t MostInflated(size_t compressed) { return uint64_t{1032} * compressed + 64; }
 
 size_t MostCapacity(size_t compressed, int64_t limit) {
   return static_cast<size_t>(std::min<uint64_t>(MostInflated(compressed), limit));
 }
 
-// The size that the last member's trailer, which ends in `end`, claims (modulo 2^32): right for the usual
-// file of one member.
+// The size that the last member's trailer states (modulo 2^32); `end` is the end of the trailer. It is right
+// for the usual file of one member.
 size_t FirstCapacity(absl::string_view end, size_t compressed, int64_t limit) {
   uint32_t size = 0;
   for (size_t k = 0; end.size() >= 4 && k < 4; ++k) {
@@ -115,7 +115,7 @@ absl::StatusOr<SourceBytes> Inflate(absl::string_view gzip, const std::string& n
         inflater.get(), gzip.data(), gzip.size(), out.data.get() + used, capacity - used, &read, &written);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) {
       if (capacity == most) {
-        if (static_cast<int64_t>(most) < limit) break;  // more than deflate can make: the file is corrupt
+        if (static_cast<int64_t>(most) < limit) break;  // deflate cannot make so much: the file is corrupt
         return TooLarge(name, "inflates to more than is allowed", limit);
       }
       capacity = capacity > most / 2 ? most : capacity * 2;
@@ -127,7 +127,7 @@ absl::StatusOr<SourceBytes> Inflate(absl::string_view gzip, const std::string& n
     if (result != LIBDEFLATE_SUCCESS) break;
     gzip.remove_prefix(read);
     used += written;
-    // Padding with zeros after the last member is allowed.
+    // The file may be padded with zeros after the last member.
     if (gzip.find_first_not_of('\0') == absl::string_view::npos) {
       out.size = used;
       return out;
@@ -146,11 +146,11 @@ bool IsExtendedName(const std::string& path) {
 
 struct Source::Content {
   std::string name;
-  std::string given;  // bytes passed to FromBytes
+  std::string given;  // the bytes passed to FromBytes
   std::shared_ptr<MemoryAccount> memory;
   SourceBytes read, inflated;
-  absl::string_view disk;   // into given or read
-  absl::string_view bytes;  // disk, or into inflated
+  absl::string_view disk;   // the file on disk, in `given` or `read`
+  absl::string_view bytes;  // `disk`, or in `inflated`
   mutable std::once_flag hash_once;
   mutable std::string hash;
 };
@@ -198,7 +198,7 @@ absl::StatusOr<Source> Source::FromBytes(std::string name, std::string bytes, co
 
 absl::StatusOr<Source> Source::FromFile(const std::string& path, const SourceLimits& limits) {
   if (path.empty()) return absl::InvalidArgumentError("the path of an input file is empty");
-  // Not blocking: a FIFO must be refused, not waited for.
+  // Non-blocking, so that a FIFO is refused and not waited for.
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return ErrnoStatus(errno, path);
   struct stat info;

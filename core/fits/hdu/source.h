@@ -1,4 +1,4 @@
-// The bytes of an input file, wherever they came from: a path or an upload.
+// The bytes of an input file, from a path or an upload.
 #ifndef SPEXD_CORE_FITS_HDU_SOURCE_H_
 #define SPEXD_CORE_FITS_HDU_SOURCE_H_
 
@@ -14,42 +14,42 @@
 namespace spexd {
 
 struct SourceLimits {
-  int64_t max_bytes = int64_t{4} << 30;  // limit for the file, and for the inflated bytes of a .gz
-  // Where all memory for the file comes from: its bytes, and what readers make of them. An error of the
-  // account ends the reading. Null: memory has no limit, as in programs that read their user's own files.
+  int64_t max_bytes = int64_t{4} << 30;  // limit for the file and for the inflated bytes of a .gz
+  // The account for all memory that the file causes: its bytes, and what readers make of them. An error of
+  // the account ends the reading. Null: memory has no limit, as in programs that read their user's own files.
   std::shared_ptr<MemoryAccount> memory = nullptr;
-  // Cancelled if it is requested between two pieces of a file that is read, or two members of a .gz.
+  // Stops the reading, with Cancelled, between two pieces of a file or two members of a .gz.
   std::stop_token stop = {};
-  int threads = 1;  // that read a file
+  int threads = 1;  // number of threads that read a file
 };
 
-// An immutable file in memory; copies share the bytes. Safe to use from many threads.
+// An immutable file in memory, whose bytes are shared by copies. Thread-safe.
 class Source {
  public:
-  // Reads a whole regular file. NotFound, PermissionDenied, InvalidArgument (a folder; a URL or CFITSIO
-  // extended name such as "file://x", "x.fits[1]", "x.fits(y)" where a path belongs; too large), all naming
-  // the path.
+  // Reads a whole regular file. Errors name the path: NotFound, PermissionDenied, InvalidArgument (a folder;
+  // a file that is too large; a URL or CFITSIO extended name such as "file://x", "x.fits[1]" or "x.fits(y)"
+  // instead of a path). This function and the two below inflate a whole-file gzip (found by its magic bytes;
+  // several members allowed) with libdeflate.
   static absl::StatusOr<Source> FromFile(const std::string& path, const SourceLimits& limits = {});
 
-  // The same for a regular file that is open. InvalidArgument if it becomes shorter than `bytes` meanwhile.
+  // Reads an open regular file in the same way. InvalidArgument if it becomes shorter than `bytes` meanwhile.
   static absl::StatusOr<Source> FromOpenFile(const std::string& name, int file, int64_t bytes,
                                              const SourceLimits& limits);
 
-  // Takes bytes as they are on disk; `name` is for messages and headers.
-  // All inflate a whole-file gzip (by its magic bytes, with libdeflate; several members allowed).
+  // Takes bytes as they are on disk. `name` is for messages and headers.
   static absl::StatusOr<Source> FromBytes(std::string name, std::string bytes,
                                           const SourceLimits& limits = {});
 
   const std::string& name() const;
   absl::string_view bytes() const;
   const std::shared_ptr<MemoryAccount>& memory() const;  // SourceLimits::memory
-  // Memory that the source holds: the file, and the inflated bytes of a .gz.
+  // Bytes that the source holds: the file, and the inflated bytes of a .gz.
   int64_t memory_bytes() const;
-  // Memory that inflating a file of `bytes` bytes takes at first: 0 unless its beginning is that of a gzip.
-  // It suffices if the size in the last 4 bytes, `end`, is right, which it is for a file of one member.
+  // The memory that inflating a file of `bytes` bytes takes at first; 0 unless its beginning is that of a
+  // gzip. It suffices if the size in the last 4 bytes, `end`, is right, which it is for a file of one member.
   static int64_t FirstInflatedBytes(absl::string_view beginning, absl::string_view end, int64_t bytes,
                                     const SourceLimits& limits);
-  // SHA-256 of the bytes as they were on disk; computed when first asked for.
+  // The SHA-256 of the bytes as they were on disk, computed when first asked for.
   const std::string& content_hash() const;
 
  private:

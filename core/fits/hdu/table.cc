@@ -100,7 +100,7 @@ absl::StatusOr<TableView> TableView::Make(const Hdu& hdu) {
   if (offset != view.row_bytes_) {
     return hdu.Error(absl::StrFormat("the columns take %d bytes, NAXIS1 is %d", offset, view.row_bytes_));
   }
-  // The data was found in the file, so this product does not overflow.
+  // The parser has found the data in the file, so this product does not overflow.
   const int64_t main_bytes = view.rows_ * view.row_bytes_;
   int64_t heap = main_bytes;
   if (hdu.Has("THEAP")) {
@@ -190,7 +190,7 @@ absl::StatusOr<int64_t> TableView::Integer(int64_t row, const Column& column) co
     return hdu_->Error(absl::StrFormat("column %s, row %d: %g is no integer that can be held", column.name,
                                        row + 1, value));
   };
-  if (column.type == 'K' && column.scale == 1) {  // doubles do not hold all of these
+  if (column.type == 'K' && column.scale == 1) {  // doubles cannot hold all of these
     const int64_t stored = LoadBigEndian<int64_t>(Cell(row, column).data());
     constexpr double kUnsigned = 9223372036854775808.0;  // 2^63, the TZERO of unsigned integers
     if (column.zero == 0) return stored;

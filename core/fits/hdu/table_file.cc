@@ -25,11 +25,12 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kKeywordBytes = 8;  // of a card
+constexpr size_t kKeywordBytes = 8;  // length of a card's keyword
 
 absl::Status Disagree() { return absl::InvalidArgumentError("FIBERMAP: header and data do not agree"); }
 
-// The table's card for an integer, for its comment; a new one if it is not written as CFITSIO reads integers.
+// The card for an integer: the table's own, with its comment, or a new one if it is missing or not written as
+// CFITSIO reads integers.
 std::string StructureCard(const RawTable& table, const std::string& keyword, int64_t value) {
   for (const std::string& card : table.cards) {
     if (CardKeyword(card) != keyword) continue;
@@ -42,7 +43,7 @@ std::string StructureCard(const RawTable& table, const std::string& keyword, int
   return IntegerCard(keyword, value);
 }
 
-// The cards that the standard asks for, in its order. TFORMs are with the others.
+// The cards that the standard requires, in its order. TFORMs are among the other cards.
 std::vector<std::string> StructureCards(const RawTable& table, int64_t columns) {
   const int64_t heap = static_cast<int64_t>(table.data.size()) - table.rows * table.row_bytes;
   std::vector<std::string> cards;
@@ -62,8 +63,8 @@ std::vector<std::string> StructureCards(const RawTable& table, int64_t columns) 
   return cards;
 }
 
-// All others, of which a keyword that describes the storage comes once: readers differ in which of two they
-// go by.
+// All other cards. A keyword that describes the storage comes only once, because readers differ in which of
+// two they use.
 std::vector<std::string> OtherCards(const RawTable& table) {
   std::vector<std::string> printable;
   for (const std::string& card : table.cards) printable.push_back(PrintableAscii(card));
@@ -77,7 +78,8 @@ std::vector<std::string> OtherCards(const RawTable& table) {
   });
 }
 
-// Our own reader checks that cards and data agree, so that CFITSIO never sees what does not.
+// Reads the bytes with our own reader, which checks that cards and data agree, so that CFITSIO only sees
+// consistent tables.
 absl::Status Check(const RawTable& table, const std::string& bytes) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromBytes("FIBERMAP", bytes));
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
@@ -96,7 +98,7 @@ absl::StatusOr<std::string> FileOfTable(const RawTable& table) {
     return absl::InvalidArgumentError(absl::StrFormat("FIBERMAP: %d rows of %d bytes need more than %d bytes",
                                                       table.rows, table.row_bytes, table.data.size()));
   }
-  // CFITSIO would take such a table for an image.
+  // CFITSIO would treat such a table as an image.
   for (const std::string& card : table.cards) {
     if (CardKeyword(card) == "ZIMAGE")
       return absl::InvalidArgumentError("FIBERMAP: a compressed image, must be a table");
@@ -124,7 +126,7 @@ absl::StatusOr<std::string> FileOfTable(const RawTable& table) {
 
 namespace {
 
-// The table as an HDU whose data it keeps.
+// The table as an HDU, which refers to the table's data.
 absl::StatusOr<Hdu> HduOf(const RawTable& table) {
   const std::optional<int64_t> size = CheckedProduct(table.rows, table.row_bytes);
   if (!size || *size > static_cast<int64_t>(table.data.size())) return Disagree();
@@ -141,7 +143,7 @@ absl::StatusOr<Hdu> HduOf(const RawTable& table) {
   return hdu;
 }
 
-// Calls body(hdu, view, column) with a column of one value in each row.
+// Calls body(hdu, view, column) for a column with one value in each row.
 template <typename Body>
 absl::Status WithColumn(const RawTable& table, absl::string_view name, const Body& body) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu hdu, HduOf(table));
@@ -189,7 +191,7 @@ absl::StatusOr<std::vector<std::string>> TextColumn(const RawTable& table, absl:
 }
 
 RawTable RowsOf(const RawTable& table, const std::vector<int>& rows) {
-  RawTable some = table.Sliced(0, 0);  // the heap alone
+  RawTable some = table.Sliced(0, 0);  // only the heap
   some.rows = static_cast<int64_t>(rows.size());
   std::string data;
   data.reserve(static_cast<size_t>(some.rows * table.row_bytes) + some.data.size());

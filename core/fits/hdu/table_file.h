@@ -1,4 +1,4 @@
-// A table as CFITSIO can copy it.
+// Tables in the form in which CFITSIO can copy them, and their columns.
 #ifndef SPEXD_CORE_FITS_HDU_TABLE_FILE_H_
 #define SPEXD_CORE_FITS_HDU_TABLE_FILE_H_
 
@@ -13,21 +13,22 @@
 
 namespace spexd {
 
-// The bytes of a FITS file whose second HDU is the table, with empty checksums. The table may be a
-// stranger's: the cards that tell its structure stand first and in the standard's order, once each, and agree
-// with the data; characters that FITS does not allow become '?'. InvalidArgument where cards and data do not
-// agree.
+// The bytes of a FITS file whose second HDU is the table, with empty checksums. The table may come from an
+// unknown writer. The cards that state its structure come first, in the standard's order and once each, and
+// agree with the data; characters that FITS does not allow become '?'. InvalidArgument if cards and data do
+// not agree.
 absl::StatusOr<std::string> FileOfTable(const RawTable& table);
 
 bool HasColumn(const RawTable& table, absl::string_view name);
-// A column of numbers or of texts, one in each row. InvalidArgument if the table has none of this name, or
-// values of another kind.
+// The values of a column of numbers or texts, one in each row. InvalidArgument if the table has no column of
+// this name, or one of another kind.
 absl::StatusOr<std::vector<double>> NumberColumn(const RawTable& table, absl::string_view name);
 absl::StatusOr<std::vector<std::string>> TextColumn(const RawTable& table, absl::string_view name);
-// The same of integers.
+// The values of a column of integers, with the same errors.
 absl::StatusOr<std::vector<int64_t>> IntegerColumn(const RawTable& table, absl::string_view name);
 
-// These rows, in this order, a row as often as it is named, with the whole heap. REQUIRES: rows of the table.
+// A table of these rows in this order, each as often as it is named, with the whole heap. REQUIRES: rows of
+// the table.
 RawTable RowsOf(const RawTable& table, const std::vector<int>& rows);
 
 // A column as it is on disk, to be copied into another table.
@@ -35,11 +36,12 @@ struct RawColumn {
   std::string form;                // TFORM
   int64_t width = 0;               // bytes of a cell
   std::vector<std::string> cells;  // [row]
-  // What describes its values, if the table tells it: TUNIT, TSCAL, TZERO, TNULL and TDIM, and the characters
-  // that follow the keyword in the card.
+  // Cards that describe the column's values, if the table has them (TUNIT, TSCAL, TZERO, TNULL and TDIM): the
+  // keyword, and the characters that follow it in the card.
   std::vector<std::pair<std::string, std::string>> cards;
 };
-// InvalidArgument if the table has no column of this name, or one of arrays in its heap.
+// Copies a column. InvalidArgument if the table has no column of this name, or one whose arrays are in the
+// heap.
 absl::StatusOr<RawColumn> CopyColumn(const RawTable& table, absl::string_view name);
 
 }  // namespace spexd

@@ -14,13 +14,13 @@ namespace spexd {
 namespace {
 
 constexpr int64_t kPixelBytes = sizeof(float);
-constexpr int64_t kPadding = kPixelBytes - 1;  // most bytes before a row that begins at a multiple of 4
+constexpr int64_t kPadding = kPixelBytes - 1;  // most bytes before a row at a multiple of 4
 
-// Whether a decoder of rows knows the HDU's kind of tiles; single tiles may be stored otherwise all the same.
+// Whether a decoder of rows knows the HDU's kind of tiles. Single tiles may still be stored otherwise.
 bool HasCodedRows(const ImageLayout& layout, const Tiling& tiling) {
   if (tiling.coding != Coding::kRice || tiling.tile[0] != layout.axes[0] || tiling.tile[1] != 1) return false;
   if (layout.IsInteger()) return layout.scaling.scale == 1;
-  // A row's random numbers must not go beyond the end of their table.
+  // The random numbers of a row must not go beyond the end of their table.
   const bool in_one_run = layout.axes[0] <= static_cast<int64_t>(kDitherRandoms - kFirstRandoms);
   return tiling.quantised && layout.scaling.identity() &&
          (tiling.common.dither == Dither::kNone || in_one_run);
@@ -40,8 +40,8 @@ CodedRow RowOf(const Quantisation& quantisation) {
 
 int64_t PlainBytes(const ImageLayout& layout) { return layout.axes[0] * kPixelBytes; }
 
-// Most bytes of a coded row that are worth decoding elsewhere, where one thread takes a row: CFITSIO stores a
-// row that grows by its coding otherwise, so a longer one was made to take long.
+// The largest coded row that is worth decoding on a device, where one thread takes a row. CFITSIO stores a
+// row otherwise if coding would make it grow, so a longer one was made on purpose to take long.
 int64_t MostCodedRowBytes(const ImageLayout& layout) { return 2 * PlainBytes(layout) + 64; }
 
 void AddPiece(absl::string_view bytes, CodedImage* image) {
@@ -49,7 +49,7 @@ void AddPiece(absl::string_view bytes, CodedImage* image) {
   image->byte_count += static_cast<int64_t>(bytes.size());
 }
 
-// A row that is not in Rice coding is decoded here.
+// Decodes a row that is not in Rice coding and appends its pixels.
 absl::Status AddPlainRow(const Hdu& hdu, const ImageLayout& layout, const Tiling& tiling, int64_t index,
                          CodedImage* image) {
   std::vector<float> pixels(static_cast<size_t>(layout.axes[0]));

@@ -1,4 +1,4 @@
-// Image HDUs as rows in Rice coding, for decoders elsewhere.
+// Image HDUs as rows in Rice coding, for decoders outside this folder.
 #ifndef SPEXD_CORE_FITS_IMAGES_CODED_ROWS_H_
 #define SPEXD_CORE_FITS_IMAGES_CODED_ROWS_H_
 
@@ -12,12 +12,13 @@
 
 namespace spexd {
 
-// Bytes of a heap of coded rows, and of rows that are decoded; nullopt unless it has a tile to a row, in Rice
-// coding but for some rows of pixels, whose values are quantised pixels, or integers. REQUIRES: CheckPresent.
+// The bytes of the HDU's coded rows and of its decoded rows. nullopt unless each tile is a row in Rice coding
+// (single rows of pixels may be stored otherwise) and its values are quantised pixels or integers. REQUIRES:
+// CheckPresent.
 absl::StatusOr<std::optional<int64_t>> CodedRowBytes(const Hdu& hdu, const ImageLayout& layout);
 
-// Appends the HDU as a plane, which refers to its bytes. REQUIRES: CodedRowBytes gave a number; the image has
-// the HDU's shape. Cancelled if a stop is requested.
+// Appends the HDU to the image as a plane, which refers to the HDU's bytes. REQUIRES: CodedRowBytes returned
+// a number; the image has the HDU's shape. Cancelled if a stop is requested.
 absl::Status AddCodedPlane(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop,
                            CodedImage* image);
 

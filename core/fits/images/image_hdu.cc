@@ -12,7 +12,7 @@
 namespace spexd {
 namespace {
 
-// Pixels of a piece in which plain images are converted.
+// Number of pixels that are converted at a time in plain images.
 constexpr int64_t kPiece = 1 << 18;
 
 absl::StatusOr<Scaling> ScalingOf(const Hdu& hdu, bool integer) {
@@ -95,7 +95,7 @@ absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout) {
 
 absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop) {
   if (layout.compressed) return CheckTiles(hdu, layout, stop);
-  // The file's parser found the data whole; this says so once more where it matters.
+  // The parser has found the data complete; this is a second check close to its use.
   if (static_cast<int64_t>(hdu.data.size()) / (std::abs(layout.bitpix) / 8) >= layout.pixels)
     return absl::OkStatus();
   return hdu.Error("has fewer data bytes than pixels");

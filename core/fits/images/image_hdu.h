@@ -15,40 +15,41 @@
 
 namespace spexd {
 
-// Type and shape of an image HDU, once uncompressed.
+// Type and shape of an image HDU after decompression.
 struct ImageLayout {
   int bitpix = 0;
-  std::vector<int64_t> axes;  // NAXIS1 first; 1 to 4 of them, 3 where it is compressed
-  int64_t pixels = 0;         // their product, > 0
+  std::vector<int64_t> axes;  // NAXIS1 first; 1 to 4 axes, at most 3 if it is compressed
+  int64_t pixels = 0;         // product of the axes, > 0
   Scaling scaling;
   bool compressed = false;
 
   bool IsInteger() const { return bitpix > 0; }
-  // "4128 x 4114": rows first, as arrays are indexed.
+  // The shape as text, rows first as arrays are indexed: "4128 x 4114".
   std::string ShapeText() const;
 };
 
-// InvalidArgument unless the HDU is an image of a possible number of axes with at least one pixel.
+// The layout of an HDU. InvalidArgument unless it is an image with a possible number of axes and at least one
+// pixel.
 absl::StatusOr<ImageLayout> LayoutOf(const Hdu& hdu);
 
-// Whether the image decodes to uint16_t and uint32_t: integers, unscaled but for a whole offset.
+// InvalidArgument unless the image decodes to uint16_t and uint32_t: integers, unscaled except for a whole
+// offset.
 absl::Status CheckInteger(const Hdu& hdu, const ImageLayout& layout);
 
-// Checks that the HDU's bytes can hold the image, before memory is taken for it. Cancelled if a stop is
-// requested.
+// Checks that the HDU has enough bytes to hold the image, before memory is taken for it. Cancelled if a stop
+// is requested.
 absl::Status CheckPresent(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop = {});
 
-// Upper estimate of the memory that DecodeImage takes beside `out`. REQUIRES: CheckPresent.
+// An upper estimate of the memory that DecodeImage takes beside `out`. REQUIRES: CheckPresent.
 absl::StatusOr<int64_t> ScratchBytes(const Hdu& hdu, const ImageLayout& layout, int threads);
 
-// Decodes the image into out (layout.pixels elements). T is float, double, uint16_t or uint32_t. REQUIRES:
-// CheckPresent; for integers CheckInteger. Borrows ScratchBytes (Hdu::memory).
+// Decodes the image into `out` (layout.pixels elements). T is float, double, uint16_t or uint32_t. REQUIRES:
+// CheckPresent; for integers also CheckInteger. Borrows ScratchBytes (Hdu::memory).
 template <typename T>
 absl::Status DecodeImage(const Hdu& hdu, const ImageLayout& layout, const Workers& workers,
                          absl::Span<T> out);
 
-// Does all of the above for an image of N axes (fewer are taken as leading axes of 1), and takes memory for
-// it.
+// Checks and decodes an image of N axes (fewer are taken as leading axes of 1), and takes memory for it.
 template <typename T, size_t N>
 absl::StatusOr<Array<T, N>> ReadImage(const Hdu& hdu, const Workers& workers = {});
 

@@ -9,15 +9,15 @@
 namespace spexd {
 namespace {
 
-// Values that are decoded between two looks at the stop token.
+// Number of values decoded between two checks of the stop token.
 constexpr size_t kValuesAtOnce = 1 << 16;
 
-// Bits from the most significant on. Beyond the end come zeros, which overrun() tells.
+// A reader of bits, most significant first. Zeros follow the end; overrun() tells whether they were read.
 class BitReader {
  public:
   explicit BitReader(absl::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
-  // Afterwards at least 56 bits are at hand.
+  // Makes at least 56 bits available.
   void Refill() {
     if (end_ - at_ >= 8) {
       bits_ |= LoadBigEndian<uint64_t>(at_) >> count_;
@@ -36,14 +36,14 @@ class BitReader {
   }
   bool overrun() const { return beyond_ > count_; }
 
-  // REQUIRES: as many bits at hand, count <= 32.
+  // Reads `count` bits. REQUIRES: as many are available, count <= 32.
   uint32_t Take(int count) {
     const uint32_t value = static_cast<uint32_t>((bits_ >> 1) >> (63 - count));
     Skip(count);
     return value;
   }
 
-  // The number of zeros before the next one, which is skipped too.
+  // Counts the zeros before the next one, and skips that one, too.
   uint64_t TakeZeros() {
     for (uint64_t zeros = 0;;) {
       const int leading = bits_ == 0 ? 64 : __builtin_clzll(bits_);
@@ -58,7 +58,8 @@ class BitReader {
     }
   }
 
-  // zeros, a one and `split` bits: REQUIRES a refill just before. The common case needs no second one.
+  // Reads zeros, a one and `split` bits. REQUIRES: a refill just before. The common case needs no second
+  // refill.
   uint64_t TakeCode(int split) {
     const int leading = bits_ == 0 ? 64 : __builtin_clzll(bits_);
     if (leading + 1 + split <= 56) [[likely]] {
@@ -82,7 +83,7 @@ class BitReader {
   const char* end_;
   uint64_t bits_ = 0;  // left-aligned
   int count_ = 0;      // number of them that are bits of the stream
-  int beyond_ = 0;     // number of bits after the end that were handed out or are in bits_
+  int beyond_ = 0;     // number of zeros after the end that were read or are in bits_
 };
 
 }  // namespace

@@ -11,12 +11,12 @@
 
 namespace spexd {
 
-// Decodes out.size() values coded in blocks of `block`; Value is uint8_t, int16_t or int32_t (BYTEPIX 1, 2 or
-// 4). False if the coded bytes end too early, or a stop is requested.
+// Decodes out.size() values coded in blocks of `block`. Value is uint8_t, int16_t or int32_t (BYTEPIX 1, 2 or
+// 4). Returns false if the coded bytes end too early, or a stop is requested.
 template <typename Value>
 bool DecodeRice(absl::string_view coded, int block, absl::Span<Value> out, const std::stop_token& stop = {});
 
-// Largest number of values that this many coded bytes can hold: an empty block costs 3, 4 or 5 bits.
+// The largest number of values that this many coded bytes can hold: an empty block takes 3, 4 or 5 bits.
 int64_t MostRiceValues(size_t coded_bytes, int byte_pix, int block);
 
 }  // namespace spexd

@@ -19,10 +19,10 @@
 namespace spexd {
 namespace {
 
-constexpr int64_t kDeflateRatio = 1032;  // maximum bytes that one byte inflates to
-constexpr int64_t kTilesAtOnce = 32;     // tiles that a thread decodes before it takes more
+constexpr int64_t kDeflateRatio = 1032;  // the most bytes that one byte inflates to
+constexpr int64_t kTilesAtOnce = 32;     // number of tiles that a thread takes at a time
 
-// Decodes tiles one after the other; each thread has its own.
+// Decodes tiles one after the other. Each thread has its own decoder.
 template <typename T>
 class TileDecoder {
  public:
@@ -35,7 +35,7 @@ class TileDecoder {
     const int64_t origin = (box.first[2] * ny + box.first[1]) * nx + box.first[0];
     const bool whole_rows = box.size[0] == nx;
     if ((box.size[1] == 1 && box.size[2] == 1) || (whole_rows && (box.size[2] == 1 || box.size[1] == ny))) {
-      return DecodePixels(row, box.pixels(), image.data() + origin);  // one contiguous stretch of memory
+      return DecodePixels(row, box.pixels(), image.data() + origin);  // one stretch of memory
     }
     scattered_.resize(static_cast<size_t>(box.pixels()));
     SPEXD_RETURN_IF_ERROR(DecodePixels(row, box.pixels(), scattered_.data()));
@@ -66,7 +66,7 @@ class TileDecoder {
     if (stored.coding != Coding::kPlain) {
       SPEXD_ASSIGN_OR_RETURN(bytes, Inflate(row, stored, pixels));
     }
-    // The width of integers follows from their number, because writers may widen or narrow them.
+    // The width of integers follows from the number of bytes, because writers may widen or narrow them.
     int bitpix = stored.quantised ? 32 : layout_.bitpix;
     const int64_t size = static_cast<int64_t>(bytes.size());
     if (bitpix > 0 && (size == pixels || size == 2 * pixels || size == 4 * pixels || size == 8 * pixels)) {
@@ -105,7 +105,7 @@ class TileDecoder {
     return absl::OkStatus();
   }
 
-  // ints_ -> out
+  // Converts ints_ to pixels in `out`.
   absl::Status Unquantise(int64_t row, T* out) {
     if constexpr (std::is_floating_point_v<T>) {
       SPEXD_ASSIGN_OR_RETURN(const Quantisation quantisation, QuantisationOf(tiling_, row));
@@ -113,7 +113,7 @@ class TileDecoder {
       const Scaling& scaling = layout_.scaling;
       if (!scaling.identity())
         ConvertEach<T>([out](int64_t k) { return out[k]; }, Count(ints_), scaling, out);
-      // A double read from a float image is that float.
+      // A double that is read from a float image must equal that float.
       if (std::is_same_v<T, double> && layout_.bitpix == -32) {
         for (size_t k = 0; k < ints_.size(); ++k) out[k] = static_cast<float>(out[k]);
       }
@@ -134,7 +134,7 @@ class TileDecoder {
       return hdu_.Error(absl::StrFormat("tile %d: the gzip data is truncated, corrupt or too long", row + 1));
     }
     if (stored.coding != Coding::kShuffledGzip) return absl::string_view(inflated_.data(), size);
-    // Byte k of all pixels is stored together: put each pixel's bytes side by side again.
+    // Byte k of all pixels is stored together. This puts the bytes of each pixel side by side again.
     const size_t count = static_cast<size_t>(pixels), width = size / count;
     unshuffled_.resize(width * count);
     for (size_t byte = 0; byte < width; ++byte) {
@@ -181,9 +181,10 @@ absl::Status CheckTiles(const Hdu& hdu, const ImageLayout& layout, const std::st
 }
 
 absl::StatusOr<int64_t> TileScratchBytes(const Hdu& hdu, const ImageLayout& layout, int threads) {
-  // The members of TileDecoder: integers and, where the tile is no stretch of the image, its pixels ...
+  // Bytes for a pixel of a Rice-coded tile in TileDecoder: integers and, if the tile is no stretch of the
+  // image, its pixels.
   constexpr int64_t kRiceBytes = sizeof(int32_t) + sizeof(int16_t) + sizeof(double);
-  // ... inflated bytes, the same in order, and their values as doubles.
+  // Bytes for a pixel of another tile: inflated bytes, the same in order, and their values as doubles.
   constexpr int64_t kOtherBytes = 3 * sizeof(double);
   SPEXD_ASSIGN_OR_RETURN(const Tiling tiling, ReadTiling(hdu, layout));
   const int64_t pieces = (tiling.count() + kTilesAtOnce - 1) / kTilesAtOnce;

@@ -11,19 +11,19 @@
 
 namespace spexd {
 
-// InvalidArgument unless the table has a row per tile and each tile's bytes could hold its pixels. Takes no
-// memory. Cancelled if a stop is requested.
+// InvalidArgument unless the table has a row for each tile and each tile's bytes could hold its pixels. Takes
+// no memory. Cancelled if a stop is requested.
 absl::Status CheckTiles(const Hdu& hdu, const ImageLayout& layout, const std::stop_token& stop);
 
-// Upper estimate of the memory that decoding takes beside the image itself, with up to `threads` threads:
-// each holds its largest tile in the forms that it goes through.
+// An upper estimate of the memory that decoding takes beside the image itself, with up to `threads` threads.
+// Each thread holds its largest tile in all forms that the tile goes through.
 absl::StatusOr<int64_t> TileScratchBytes(const Hdu& hdu, const ImageLayout& layout, int threads);
 
-// Decodes one tile, which is a stretch of a row.
+// Decodes one tile that is a stretch of a row.
 absl::Status DecodeTile(const Hdu& hdu, const ImageLayout& layout, const Tiling& tiling, int64_t tile,
                         absl::Span<float> out);
 
-// Decodes all tiles; see DecodeImage. REQUIRES: CheckTiles.
+// Decodes all tiles (see DecodeImage). REQUIRES: CheckTiles.
 template <typename T>
 absl::Status DecodeTiles(const Hdu& hdu, const ImageLayout& layout, const Workers& workers,
                          absl::Span<T> out);

@@ -1,4 +1,4 @@
-// How a tile-compressed image is stored: its tiles, their coding and scaling.
+// The storage of a tile-compressed image: its tiles, their coding and scaling.
 #ifndef SPEXD_CORE_FITS_IMAGES_TILING_H_
 #define SPEXD_CORE_FITS_IMAGES_TILING_H_
 
@@ -16,21 +16,21 @@ namespace spexd {
 
 enum class Coding { kRice, kGzip, kShuffledGzip, kPlain };
 
-// Storage of the tiles of one HDU.
+// The storage of the tiles of one HDU.
 struct Tiling {
   TableView table;
   Coding coding = Coding::kRice;
   int byte_pix = 4, block = 32;  // Rice parameters
   std::array<int64_t, 3> extent{1, 1, 1}, tile{1, 1, 1},
-      tiles{1, 1, 1};               // pixels of image and tile, tiles by axis
+      tiles{1, 1, 1};               // pixels of the image and of a tile, and tiles, along each axis
   const Column* coded = nullptr;    // COMPRESSED_DATA
-  const Column* gzipped = nullptr;  // GZIP_COMPRESSED_DATA: tiles that could not be quantised
+  const Column* gzipped = nullptr;  // GZIP_COMPRESSED_DATA, for tiles that could not be quantised
   const Column* raw = nullptr;      // UNCOMPRESSED_DATA
   const Column* scales = nullptr;   // ZSCALE
   const Column* zeros = nullptr;    // ZZERO
   const Column* blanks = nullptr;   // ZBLANK
   bool quantised = false;
-  Quantisation common;  // values of keywords; columns override them tile by tile
+  Quantisation common;  // values of keywords; columns override them for single tiles
   int64_t dither0 = 1;
 
   int64_t count() const { return tiles[0] * tiles[1] * tiles[2]; }
@@ -42,17 +42,19 @@ struct Box {
   int64_t pixels() const { return size[0] * size[1] * size[2]; }
 };
 
-// Encoding of one tile's bytes. The fallback columns hold the tiles that the main one leaves empty.
+// The stored bytes of one tile and their coding. Fallback columns hold the tiles that the main column leaves
+// empty.
 struct Stored {
   absl::string_view bytes;
   Coding coding;
   bool quantised;
 };
 
-// InvalidArgument unless the table has a row per tile and its keywords are ones that can be decoded.
+// Reads the storage. InvalidArgument unless the table has a row for each tile and its keywords can be
+// decoded.
 absl::StatusOr<Tiling> ReadTiling(const Hdu& hdu, const ImageLayout& layout);
 Box BoxOf(const Tiling& tiling, int64_t tile);
-// InvalidArgument if the tile has no data.
+// The stored bytes of a tile. InvalidArgument if it has no data.
 absl::StatusOr<Stored> StoredTile(const Hdu& hdu, const Tiling& tiling, int64_t tile);
 // The scaling of a quantised tile.
 absl::StatusOr<Quantisation> QuantisationOf(const Tiling& tiling, int64_t tile);

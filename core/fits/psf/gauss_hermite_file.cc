@@ -21,14 +21,14 @@ namespace {
 
 using ParameterTables = std::map<std::string, LegendreTable>;
 
-// The parameter table: those of its rows that make the PSF, and the wavelengths at which all rows are valid.
+// The parameter table: its rows that are part of the PSF, and the wavelengths at which all rows are valid.
 struct Parameters {
   ParameterTables tables;
   double wave_min = -HUGE_VAL;
   double wave_max = HUGE_VAL;
 };
 
-// The name of a keyword or PARAM of a core: those of the second end in 2.
+// The name of a keyword or PARAM in a core; that of the second core ends in 2.
 std::string InCore(absl::string_view name, size_t core) { return absl::StrCat(name, core == 0 ? "" : "2"); }
 
 absl::Status ReadKeywords(const Hdu& hdu, Psf& psf, GaussHermiteSpots& spots) {
@@ -57,7 +57,7 @@ bool AllZero(const LegendreTable& table) {
   return std::all_of(values.begin(), values.end(), [](double value) { return value == 0; });
 }
 
-// Whether a row of this PARAM is a term, GH-i-j or GH2-i-j, and of which core and degrees.
+// Whether a row of this PARAM is a term, GH-i-j or GH2-i-j. Sets its core and its degrees.
 bool IsTerm(const std::string& name, size_t* core, GaussHermiteTerm* term) {
   *core = name.starts_with("GH2") ? 1 : 0;
   int length = 0;
@@ -65,14 +65,14 @@ bool IsTerm(const std::string& name, size_t* core, GaussHermiteTerm* term) {
                      &term->degree_y, &length) == 2 &&
          length == static_cast<int>(name.size());
 }
-// Whether it is one of a model with this many cores.
+// Whether a row of this PARAM is a term of a model with this many cores.
 bool IsTerm(const std::string& name, size_t cores) {
   size_t core = 0;
   GaussHermiteTerm term;
   return IsTerm(name, &core, &term) && core < cores;
 }
 
-// Whether rows of this PARAM are part of a PSF: tables of others are not made.
+// Whether rows of this PARAM are part of a PSF. No tables are made of other rows.
 bool IsUsed(const std::string& name, size_t cores) {
   constexpr absl::string_view kUsed[] = {"X",        "Y",        "GHSIGX",   "GHSIGY",  "TAILAMP",
                                          "TAILCORE", "TAILINDE", "TAILXSCA", "TAILYSCA"};
@@ -81,8 +81,8 @@ bool IsUsed(const std::string& name, size_t cores) {
          (cores > 1 && std::ranges::find(kOfTwoCores, name) != std::end(kOfTwoCores));
 }
 
-// The rows of the parameter table by their PARAM; rows that are no part of the PSF are left out, and the
-// coefficients of terms beyond max_table_bytes.
+// Reads the rows of the parameter table by their PARAM. Rows that are no part of the PSF are left out, and so
+// are the coefficients of terms beyond max_table_bytes.
 absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, size_t cores,
                                           const PsfReading& reading) {
   constexpr int64_t kMaxRows = 4096, kMaxNameBytes = 1024;
@@ -109,7 +109,7 @@ absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, size_t
                                      hdu.Number("LEGDEG").value_or(NAN) + 1));
   }
   const std::string dims = absl::StrCat("TDIM", coeff - view.columns().data() + 1);
-  long long per_fibre = 0, of_fibres = 0;  // as TDIM has them
+  long long per_fibre = 0, of_fibres = 0;  // as TDIM states them
   if (const std::string text = hdu.String(dims).value_or("");
       std::sscanf(text.c_str(), " ( %lld , %lld )", &per_fibre, &of_fibres) == 2 &&
       (per_fibre != coefficients || of_fibres != psf.fibres)) {
@@ -117,7 +117,7 @@ absl::StatusOr<Parameters> ReadParameters(const Hdu& hdu, const Psf& psf, size_t
         absl::StrFormat("COEFF has %s %s, must be (%d,%d): the coefficients of each of %d fibres", dims,
                         Excerpt(text), coefficients, psf.fibres, psf.fibres));
   }
-  constexpr int64_t kBytesOfParameter = 256;  // beside its name and its coefficients
+  constexpr int64_t kBytesOfParameter = 256;  // memory of a parameter beside its name and its coefficients
   SPEXD_ASSIGN_OR_RETURN(const MemoryLoan loan,
                          hdu.BorrowMemory(view.rows() * (2 * names->width + kBytesOfParameter)));
   Parameters parameters;
@@ -165,7 +165,7 @@ absl::StatusOr<LegendreTable> Take(const Hdu& hdu, ParameterTables& tables, cons
   return std::move(found->second);
 }
 
-// The rows of terms, in the order of their degrees.
+// Takes the rows of terms, in the order of their degrees.
 void TakeTerms(ParameterTables& tables, GaussHermiteSpots& spots) {
   for (auto& [name, table] : tables) {
     size_t core = 0;
@@ -245,8 +245,8 @@ absl::StatusOr<Psf> ReadGaussHermite(const FitsFile& file, const PsfReading& rea
 
 absl::StatusOr<Psf> ReadGaussHermite2(const FitsFile& file, const PsfReading& reading) {
   SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadCores(file, 2, reading));
-  // The stamps are specter's, floor(x) - HSIZEX to floor(x) + HSIZEX - 1: the tail has no end, so that where
-  // it is cut is part of the model (docs/accuracy.md).
+  // The stamps are specter's, floor(x) - HSIZEX to floor(x) + HSIZEX - 1. The tail has no end, so the place
+  // where it is cut is part of the model (docs/accuracy.md).
   for (StampAxis* axis : {&GaussHermite(psf).stamp.x, &GaussHermite(psf).stamp.y})
     *axis = {2 * axis->middle, axis->middle, 0};
   return psf;

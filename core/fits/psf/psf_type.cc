@@ -15,14 +15,14 @@
 namespace spexd {
 namespace {
 
-// What the headers of a file say of its PSF.
+// The statements of a file's headers about its PSF.
 struct Stated {
   std::string type;
-  std::string version;           // as text; "": none
+  std::string version;           // version as text; "" if there is none
   std::optional<double> number;  // the version, if it is a number
 };
 
-// PSFVER is a number in one HDU and a string in another.
+// Reads the statements. PSFVER is a number in one HDU and a string in another.
 Stated ReadStated(const FitsFile& file) {
   Stated stated;
   for (const Hdu& hdu : file.hdus()) {

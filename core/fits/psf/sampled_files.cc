@@ -15,7 +15,7 @@
 namespace spexd {
 namespace {
 
-// The CCD, the fibres and their traces. `x` and `y` name the HDUs of traces.
+// Reads the CCD, the fibres and their traces. `x` and `y`: the names of the HDUs of traces.
 absl::StatusOr<Psf> ReadInstrument(const FitsFile& file, const char* x, const char* y) {
   Psf psf;
   const Hdu& first = file.hdus().front();
@@ -55,7 +55,7 @@ struct Numbers {
   MemoryLoan memory;
 };
 
-// A list of numbers in an HDU, at most `most` of them.
+// Reads a list of at most `most` numbers from an HDU.
 absl::StatusOr<Numbers> ReadNumbers(const FitsFile& file, const char* name, int64_t most) {
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({name}));
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*hdu));
@@ -70,14 +70,14 @@ absl::StatusOr<Numbers> ReadNumbers(const FitsFile& file, const char* name, int6
   return numbers;
 }
 
-// Makes room for the fibres.
+// Takes memory for the fibres.
 absl::Status TakeFibres(const Hdu& hdu, int fibres, SampledSpots& spots) {
   SPEXD_RETURN_IF_ERROR(hdu.TakeMemory(int64_t{fibres} * int64_t{sizeof(SampledFibre)}));
   spots.fibres.resize(static_cast<size_t>(fibres));
   return absl::OkStatus();
 }
 
-// The shape of an HDU of images: the last two of `axes` are an image's rows and columns.
+// The shape of an HDU of images. The last two of the `axes` axes are the rows and columns of an image.
 absl::StatusOr<std::vector<int64_t>> ShapeOfImages(const Hdu& hdu, size_t axes, const char* what) {
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(hdu));
   std::vector<int64_t> shape(layout.axes.rbegin(), layout.axes.rend());
@@ -94,7 +94,8 @@ absl::StatusOr<std::vector<int64_t>> ShapeOfImages(const Hdu& hdu, size_t axes, 
   return shape;
 }
 
-// Divides images by the largest sum of one, so that float32 holds their stamps whatever their unit.
+// Divides all images by the largest sum of any of them, so that float32 can hold their stamps whatever their
+// unit.
 void ScaleImages(int64_t count, absl::Span<double> images) {
   const size_t samples = images.size() / static_cast<size_t>(count);
   double largest = 0;
@@ -103,11 +104,11 @@ void ScaleImages(int64_t count, absl::Span<double> images) {
     for (const double value : images.subspan(first, samples)) sum += value;
     largest = std::max(largest, std::fabs(sum));
   }
-  if (!(largest > 0 && std::isfinite(largest))) return;  // CheckPsf refuses them
+  if (!(largest > 0 && std::isfinite(largest))) return;  // CheckPsf refuses such images
   for (double& value : images) value /= largest;
 }
 
-// Reads the images of a layout, and bins them, unless they take more than the limit.
+// Reads and bins the images of a layout, unless they take more than the limit.
 absl::Status ReadImages(const Hdu& hdu, int rows, int columns, int fibres, const PsfReading& reading,
                         SampledSpots& spots) {
   SPEXD_RETURN_IF_ERROR([&] {
@@ -140,7 +141,7 @@ absl::Status ReadImages(const Hdu& hdu, int rows, int columns, int fibres, const
   return absl::OkStatus();
 }
 
-// The PSF with these spots. The default grid is the wavelengths for which there are traces and spots.
+// The PSF with these spots. Its default grid covers the wavelengths that have traces and spots.
 absl::StatusOr<Psf> WithSpots(const FitsFile& file, Psf psf, SampledSpots spots) {
   const WaveRange domain = spots.Domain();
   const LegendreTable &x = psf.traces.x, &y = psf.traces.y;
@@ -157,8 +158,8 @@ absl::StatusOr<Psf> WithSpots(const FitsFile& file, Psf psf, SampledSpots spots)
   return psf;
 }
 
-// The sample on which specter places a trace: the middle of the pixel in the middle of the stamp. The image
-// must be a whole number of pixels.
+// The sample at which specter places a trace: the middle of the pixel in the middle of the stamp.
+// InvalidArgument unless the image is a whole number of pixels.
 absl::StatusOr<double> CentreOfSpecter(const Hdu& hdu, int samples, int oversampling) {
   if (samples % oversampling != 0) {
     return hdu.Error(
@@ -170,7 +171,7 @@ absl::StatusOr<double> CentreOfSpecter(const Hdu& hdu, int samples, int oversamp
   return oversampling * (pixels / 2 - 0.5) - 0.5;
 }
 
-// What SPOTS, SPOTPOS, SPOTWAVE and FIBERPOS have in common in all files with a grid of images.
+// Reads SPOTS, SPOTPOS, SPOTWAVE and FIBERPOS, which all files with a grid of images have.
 absl::StatusOr<SampledSpots> ReadGrid(const FitsFile& file, const std::vector<int64_t>& shape, int fibres) {
   SampledSpots spots;
   SPEXD_ASSIGN_OR_RETURN(const Hdu* hdu, file.Get({"SPOTS"}));
@@ -250,10 +251,11 @@ absl::StatusOr<Psf> ReadMonoSpot(const FitsFile& file, const PsfReading& reading
 
 namespace {
 
-// A number that the model checks.
+// Limits a number to the range of int32_t. The model checks it.
 int32_t Bounded(int64_t value) { return static_cast<int32_t>(std::clamp<int64_t>(value, -1, INT32_MAX)); }
 
-// The powers of the images of a group, from the table NEXP, and each fibre's group and scales, from XYSCALE.
+// Reads the powers of the images of a group from the table NEXP, and each fibre's group and scales from
+// XYSCALE.
 absl::Status ReadPolynomials(const Hdu& powers, const Hdu& scales, SampledSpots& spots) {
   SPEXD_ASSIGN_OR_RETURN(const TableView of_images, TableView::Make(powers));
   SPEXD_ASSIGN_OR_RETURN(const Column* x_power, of_images.Get("XEXP"));
@@ -285,7 +287,7 @@ absl::Status ReadPolynomials(const Hdu& powers, const Hdu& scales, SampledSpots&
 
 absl::StatusOr<Psf> ReadPcaPix(const FitsFile& file, const PsfReading& reading) {
   SPEXD_ASSIGN_OR_RETURN(Psf psf, ReadInstrument(file, "XCOEFF", "YCOEFF"));
-  // specter knows these HDUs by their places, not by names.
+  // specter finds these HDUs by their positions, not by their names.
   constexpr size_t kPowers = 3, kScales = 4, kImages = 5;
   const std::vector<Hdu>& hdus = file.hdus();
   if (hdus.size() <= kImages) {

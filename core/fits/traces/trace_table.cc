@@ -27,7 +27,7 @@ struct Axis {
 constexpr Axis kAxes[] = {{&TraceShifts::x, 'X'}, {&TraceShifts::y, 'Y'}};
 
 struct NumberOfAxis {
-  const char* stem;  // the keyword's part before the letter
+  const char* stem;  // the keyword without the letter
   double AxisShifts::*value;
   const char* comment;
 };
@@ -98,7 +98,7 @@ absl::Status ReadSeries(const Hdu& hdu, char letter, AxisShifts* axis) {
   return absl::OkStatus();
 }
 
-// The axis as the cards of the frame's header and the table `hdu` have it.
+// Reads an axis from the cards of the frame's header and the table `hdu`.
 absl::Status ReadAxis(const Hdu& hdu, const std::vector<std::string>& cards, char letter, AxisShifts* axis) {
   const std::string keyword = Keyword("TSSTAT", letter);
   const absl::StatusOr<ShiftStatus> status = ParseShiftStatus(FindString(cards, keyword).value_or(""));

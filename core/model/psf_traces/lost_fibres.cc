@@ -28,8 +28,8 @@ std::optional<int> Nearest(const std::vector<bool>& lost, int fibre, int directi
   return std::nullopt;
 }
 
-// Two whole fibres on whose straight line a lost one lies: one on each side, or both on one side; one twice
-// if there are no others.
+// The two whole fibres on whose straight line a lost one lies: one on each side, or both on one side; the
+// same fibre twice if there is only one.
 std::pair<int, int> Neighbours(const std::vector<bool>& lost, int fibre) {
   const std::optional<int> below = Nearest(lost, fibre, -1), above = Nearest(lost, fibre, 1);
   if (below.has_value() && above.has_value()) return {*below, *above};

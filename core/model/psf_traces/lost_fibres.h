@@ -1,4 +1,4 @@
-// Fibres of which a PSF tells nothing.
+// Lost fibres: those about which a PSF says nothing.
 #ifndef SPEXD_CORE_MODEL_PSF_TRACES_LOST_FIBRES_H_
 #define SPEXD_CORE_MODEL_PSF_TRACES_LOST_FIBRES_H_
 
@@ -8,16 +8,16 @@
 
 namespace spexd {
 
-// Fits of PSFs fail for single fibres, whose coefficients some programs write as NaN. Such a fibre gets empty
-// spots, so that its bins have no data, in the middle between its neighbours, so that plans take it for one
-// of them. Nothing is changed if no fibre is whole; CheckPsf refuses that PSF. Terms without coefficients may
-// be missing, as in CheckPsfOutline.
+// Gives lost fibres empty spots, so that their bins have no data, and places them midway between their
+// neighbours, where plans expect them. Fits of PSFs fail for single fibres, and some programs write their
+// coefficients as NaN. If no fibre is whole, nothing is changed, and CheckPsf refuses the PSF. Terms may lack
+// their coefficients, as in CheckPsfOutline.
 void EmptyLostFibres(Psf* psf);
 
-// Whether each fibre was lost: its spots are empty. None if all are.
+// Whether each fibre is lost, that is, has empty spots. No fibre counts as lost if all have empty spots.
 std::vector<bool> LostFibres(const Psf& psf);
 
-// Puts the series of lost fibres in the middle between their neighbours'. REQUIRES: not all are lost.
+// Places the series of lost fibres midway between those of their neighbours. REQUIRES: not all are lost.
 void PlaceLostFibres(const std::vector<bool>& lost, LegendreTable* table);
 
 }  // namespace spexd

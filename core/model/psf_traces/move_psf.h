@@ -1,4 +1,4 @@
-// Moving a PSF by trace shifts.
+// Moves a PSF by trace shifts.
 #ifndef SPEXD_CORE_MODEL_PSF_TRACES_MOVE_PSF_H_
 #define SPEXD_CORE_MODEL_PSF_TRACES_MOVE_PSF_H_
 
@@ -9,17 +9,17 @@
 
 namespace spexd {
 
-// Coordinate u of each fibre in series of shifts: 2 X(t = 0) / (columns - 1) - 1. REQUIRES: columns > 1.
+// The coordinate u of each fibre in series of shifts: 2 X(t = 0) / (columns - 1) - 1. REQUIRES: columns > 1.
 std::vector<double> FibrePositions(const Psf& psf);
 
-// The PSF with shifted traces. It is exact: coefficient b of fibre i gains sum_a c(a, b) L_a(u_i), with u of
-// `psf` itself; lost fibres (core/model/psf_traces/lost_fibres.h) stay in the middle between their
-// neighbours. Everything else is copied but content_hash, which becomes "". REQUIRES: XTRACE and YTRACE have
-// one domain.
+// The PSF with shifted traces. The result is exact: coefficient b of fibre i gains sum_a c(a, b) L_a(u_i),
+// with u of `psf` itself. Lost fibres (core/model/psf_traces/lost_fibres.h) stay midway between their
+// neighbours. Everything else is copied except content_hash, which becomes "". REQUIRES: XTRACE and YTRACE
+// have one domain.
 Psf MovePsf(const Psf& psf, const ShiftSeries& x, const ShiftSeries& y);
 Psf MovePsf(const Psf& psf, const TraceShifts& shifts);
 
-// The traces of one axis, moved; `positions` are the fibres'.
+// The moved traces of one axis. `positions`: those of the fibres (FibrePositions).
 LegendreTable MovedTraces(const LegendreTable& traces, const std::vector<double>& positions,
                           const ShiftSeries& series);
 

@@ -19,7 +19,7 @@ struct Named {
   Table* table;
 };
 
-// All tables that spots have; terms may lack their coefficients.
+// All tables of the spots with their names. Terms may lack their coefficients.
 template <typename Spots,
           typename Table = std::conditional_t<std::is_const_v<Spots>, const LegendreTable, LegendreTable>>
 std::vector<Named<Table>> NamedTables(Spots& spots) {
@@ -68,8 +68,8 @@ absl::Status CheckDegrees(const GaussHermiteSpots& spots, int index) {
   return absl::OkStatus();
 }
 
-// Adds a core to the pixels, of which those beyond the cutoff get nothing (null: there is none). Returns
-// whether it has positive widths.
+// Adds a core to the pixels. Those beyond the cutoff get nothing; null: there is no cutoff. Returns whether
+// the core has positive widths.
 bool AddCore(const GaussHermiteCore& core, const Stamp& stamp, int fibre, double wave, double dx, double dy,
              const double* cutoff, absl::Span<double> values) {
   const int nx = stamp.x.size, ny = stamp.y.size, half_x = stamp.x.middle, half_y = stamp.y.middle;
@@ -154,7 +154,7 @@ absl::Status GaussHermiteSpots::CheckOn(WaveRange range) const {
 }
 
 double GaussHermiteSpots::Flops() const {
-  // Operations of an erf and an exp at a pixel's edge, and of a pixel of the tail.
+  // Operations for an erf and an exp at a pixel's edge, and for a pixel of the tail.
   constexpr double kEdge = 40, kTailPixel = 30;
   const double pixels = stamp.pixels();
   double flops = 2 * pixels + (has_tail() ? kTailPixel * pixels : 0);

@@ -14,7 +14,7 @@
 namespace spexd {
 
 inline constexpr int kMaxHermiteDegree = 15;
-inline constexpr int kMaxTwoCoreDegree = 7;  // where there are two cores
+inline constexpr int kMaxTwoCoreDegree = 7;  // limit where there are two cores
 
 // The coefficient of He_degree_x(u) He_degree_y(v). A core has at most one for each pair of degrees.
 struct GaussHermiteTerm {
@@ -33,7 +33,8 @@ struct GaussHermiteCore {
 struct GaussHermiteSpots {
   Stamp stamp;
   std::vector<GaussHermiteCore> cores = std::vector<GaussHermiteCore>(1);  // one or two
-  // The first core is 0 from this distance on, in its sigma; empty: it has no end. Only where there are two.
+  // The distance, in sigma, from which on the first core is 0. Empty: no cutoff. Only spots of two cores have
+  // one.
   LegendreTable cutoff;
   // Tail: amplitude r^2 / (core^2 + r^2)^(1 + index / 2); all empty if there is none.
   LegendreTable tail_amplitude, tail_core, tail_index, tail_scale_x, tail_scale_y;
@@ -42,7 +43,7 @@ struct GaussHermiteSpots {
   const GaussHermiteCore& core() const { return cores.front(); }
   bool has_tail() const { return !tail_amplitude.empty(); }
 
-  // What every spot model has; see spot_model.h.
+  // The members that every spot model has (spot_model.h).
   const Stamp& GetStamp() const { return stamp; }
   int64_t Bytes() const;
   bool IsComplete() const;
@@ -59,7 +60,7 @@ struct GaussHermiteSpots {
   bool IsEmptyFibre(int fibre) const;
 };
 
-// A term's PARAM in a file: "GH-0-2", or "GH2-0-2" of the second core.
+// The PARAM of a term in a file: "GH-0-2", or "GH2-0-2" for the second core.
 std::string NameOf(const GaussHermiteTerm& term, int core = 0);
 
 }  // namespace spexd

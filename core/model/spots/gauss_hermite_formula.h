@@ -12,8 +12,8 @@ namespace spexd {
 inline constexpr double kInvSqrt2Pi = 0.39894228040143267794;
 
 // 0.5 erf(u / sqrt 2) is 0.5 - gaussian p(s) for u >= 0, where gaussian = exp(-u^2 / 2), s = u / (u + 4). The
-// polynomial p is the one whose largest error times the gaussian is least for u <= 9: 2e-18. Beyond, gaussian
-// < 3e-18.
+// polynomial p minimises the largest error times the gaussian for u <= 9: 2e-18. For larger u, gaussian <
+// 3e-18.
 struct HalfErfPolynomial {
   static constexpr int kTerms = 16;
   // clang-format off
@@ -33,9 +33,9 @@ SPEXD_HOST_DEVICE inline double HalfErf(double u, double gaussian) {
   return std::copysign(0.5 - gaussian * sum, u);
 }
 
-// Antiderivatives of He_k(u) exp(-u^2/2) / sqrt(2 pi) at u for k = 0..degree, passed in order to `use(k,
-// value)`: half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi). (cpu/spots/gauss_hermite.cc has the same
-// recurrence for vectors.)
+// Passes the antiderivatives of He_k(u) exp(-u^2/2) / sqrt(2 pi) at u to `use(k, value)`, for k = 0..degree
+// in order. They are half an erf, then -He_{k-1}(u) exp(-u^2/2) / sqrt(2 pi). cpu/spots/gauss_hermite.cc has
+// the same recurrence for vectors.
 template <typename Use>
 SPEXD_HOST_DEVICE inline void Antiderivatives(int degree, double u, const Use& use) {
   const double gaussian = std::exp(-0.5 * u * u);
@@ -49,8 +49,8 @@ SPEXD_HOST_DEVICE inline void Antiderivatives(int degree, double u, const Use& u
   }
 }
 
-// u at a pixel's lower edge; the edge after the last pixel ends it. `offset` is the centre relative to the
-// spot's middle pixel.
+// u at the lower edge of pixel `edge`; the last edge is the upper edge of the last pixel. `offset`: the
+// centre relative to the spot's middle pixel.
 SPEXD_HOST_DEVICE inline double EdgeAt(int edge, int middle, double offset, double inverse_sigma) {
   return (edge - middle - 0.5 - offset) * inverse_sigma;
 }
@@ -69,14 +69,15 @@ SPEXD_HOST_DEVICE inline void PixelIntegrals(int degree, const StampAxis& axis, 
   }
 }
 
-// The tail at scaled squared distance r2 = (dx scale_x)^2 + (dy scale_y)^2 is
+// The exponent of the tail, whose value at scaled squared distance r2 = (dx scale_x)^2 + (dy scale_y)^2 is
 // amplitude r2 / (core^2 + r2)^TailExponent(index).
 SPEXD_HOST_DEVICE inline double TailExponent(double index) { return 1 + 0.5 * index; }
 SPEXD_HOST_DEVICE inline double TailValue(double amplitude, double core, double index, double r2) {
   return amplitude * r2 / std::pow(core * core + r2, TailExponent(index));
 }
 
-// Whether a pixel whose centre is (dx, dy) pixels from the spot's lies within the core's cutoff, in sigma.
+// Whether a pixel lies within the core's cutoff (in sigma). (dx, dy): its centre relative to the spot's,
+// pixels.
 SPEXD_HOST_DEVICE inline bool IsWithinCutoff(double dx, double dy, double inverse_sigma_x,
                                              double inverse_sigma_y, double cutoff) {
   const double u = dx * inverse_sigma_x, v = dy * inverse_sigma_y;

@@ -12,9 +12,9 @@
 namespace spexd {
 namespace {
 
-// Part of the positions' span by which a fibre may lie beyond the first and last: rounding of files.
+// Part of the positions' span by which a fibre may lie beyond the first and last, because files round.
 constexpr double kPositionMargin = 0.01;
-constexpr int kMaxExponent = 32;  // of a power of a polynomial
+constexpr int kMaxExponent = 32;  // limit on a power of a polynomial
 
 bool IsConstant(const ImagePowers& powers) { return powers.x == 0 && powers.y == 0; }
 
@@ -37,7 +37,7 @@ absl::Status CheckAscending(const char* name, const std::vector<double>& numbers
   return absl::OkStatus();
 }
 
-// A grid's images, fibres and axes.
+// Checks a grid's images, fibres and axes.
 absl::Status CheckImageGrid(const SampledSpots& spots) {
   const SampledLayout& layout = spots.layout;
   const int64_t positions = std::ssize(spots.positions), wavelengths = std::ssize(spots.wavelengths);
@@ -64,7 +64,7 @@ absl::Status CheckImageGrid(const SampledSpots& spots) {
   return absl::OkStatus();
 }
 
-// The images, fibres and powers of polynomials.
+// Checks the images, fibres and powers of polynomials.
 absl::Status CheckPolynomials(const SampledSpots& spots) {
   const SampledLayout& layout = spots.layout;
   const int groups = layout.images / layout.powers;
@@ -150,7 +150,7 @@ absl::Status SampledSpots::Check(int fibre_count) const {
   for (int64_t image = 0; image < layout.images; ++image) {
     double sum = 0;
     for (const float value : stamps.Row(image * per_image)) sum += value;
-    // The other images of a polynomial are changes of the constant one.
+    // Only the constant image of a polynomial must be positive; the others are changes of it.
     const bool is_change = layout.powers > 0 && !IsConstant(powers[image % layout.powers]);
     if (std::isfinite(sum) && (sum > 0 || is_change)) continue;
     return absl::InvalidArgumentError(absl::StrFormat(
@@ -162,7 +162,7 @@ absl::Status SampledSpots::Check(int fibre_count) const {
 
 absl::Status SampledSpots::CheckOn(WaveRange range) const {
   if (layout.powers == 0) return absl::OkStatus();
-  // Spots that lie far off the CCD take positions from 1e6 pixels on for 1e6.
+  // LocateSpot limits the positions of spots far off the CCD to 1e6 pixels.
   constexpr double kFarthest = 1e6;
   for (size_t k = 0; k < fibres.size(); ++k) {
     const SampledFibre& fibre = fibres[k];
@@ -264,7 +264,7 @@ double MeanSigmaY(const SampledSpots& spots) {
 
 namespace {
 
-// `line` shifted by a sinc; what lies beyond its ends is 0.
+// Shifts a line by a sinc. Pixels beyond its ends are 0.
 void ShiftLine(const std::vector<double>& line, double shift, std::vector<double>* shifted) {
   const int count = static_cast<int>(line.size());
   shifted->assign(line.size(), 0.0);

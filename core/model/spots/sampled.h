@@ -1,5 +1,5 @@
-// Sampled spots: images at positions on the slit and wavelengths, or polynomials of images, interpolated and
-// shifted to where a spot is (sampled_formula.h).
+// Sampled spots: images of spots, either at positions on the slit and wavelengths, or as the terms of
+// polynomials. They are interpolated and shifted to the place of a spot (sampled_formula.h).
 #ifndef SPEXD_CORE_MODEL_SPOTS_SAMPLED_H_
 #define SPEXD_CORE_MODEL_SPOTS_SAMPLED_H_
 
@@ -22,14 +22,14 @@ struct SampledSpots {
   SampledLayout layout;
   SharedArray<float, 2> stamps;      // [stamp, pixel]; empty in an outline
   std::vector<SampledFibre> fibres;  // [fibre]
-  std::vector<double> positions;     // of a grid
+  std::vector<double> positions;     // positions of a grid's images on the slit, ascending
   std::vector<double> wavelengths;
-  std::vector<ImagePowers> powers;  // of polynomials
-  double sigma_y = 0;               // of the mean image along rows, pixels: for estimates; 0 in an outline
+  std::vector<ImagePowers> powers;  // powers of each image of polynomials
+  double sigma_y = 0;               // mean image's width along rows, pixels, an estimate; 0 in an outline
 
   SampledView View() const;
 
-  // What every spot model has; see spot_model.h.
+  // The members that every spot model has (spot_model.h).
   const Stamp& GetStamp() const { return layout.stamp; }
   int64_t Bytes() const;
   bool IsComplete() const { return stamps.size() > 0; }
@@ -46,7 +46,7 @@ struct SampledSpots {
   bool IsEmptyFibre(int fibre) const;
 };
 
-// Bytes of the stamps of a layout.
+// Bytes that the stamps of a layout take.
 int64_t StampsBytes(const SampledLayout& layout);
 
 // Sets a grid's stamp and phases for images of columns x rows samples, `oversampling` of them to a CCD pixel
@@ -55,17 +55,18 @@ int64_t StampsBytes(const SampledLayout& layout);
 void LayOutImages(int columns, int rows, int oversampling, double centre_x, double centre_y,
                   SampledLayout* layout);
 
-// Adds up the samples of an image [row, column] in the pixels of its stamps, one for each stored phase:
-// `stamps` has stored_phases^2 stamps.
+// Sums the samples of an image [row, column] in the pixels of its stamps, one stamp for each stored phase.
+// `stamps` has room for stored_phases^2 stamps.
 void BinImage(absl::Span<const double> image, int columns, int rows, const SampledLayout& layout,
               absl::Span<float> stamps);
 
-// The centre and width along rows, in pixels, of the mean of all images at phase 0.
+// The width in pixels, along rows and about its centre, of the mean of all images at phase 0. Of polynomials,
+// only the constant images count.
 double MeanSigmaY(const SampledSpots& spots);
 
-// Shifts an image [row, column] by a sinc, first along rows and then along columns. The image counts as one
-// line of pixels, row after row and then column after column, as in specter: the end of a row neighbours the
-// beginning of the next.
+// Shifts an image [row, column] by a sinc, first along rows and then along columns. The image is treated as
+// one line of pixels, row after row and then column after column, as in specter: the end of a row neighbours
+// the beginning of the next row.
 void SincShift(int columns, int rows, double shift_x, double shift_y, absl::Span<double> image);
 
 }  // namespace spexd

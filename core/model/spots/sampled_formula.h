@@ -2,8 +2,8 @@
 // spot's position, clipped at 0 and scaled to sum 1.
 //
 // Images are stored as stamps of CCD pixels, one for each of `phases` x `phases` positions of a spot within a
-// pixel. Between those positions either the four nearest stamps are interpolated linearly, or the sum of
-// images is shifted by a damped sinc, as specter does (specter.util.sincshift).
+// pixel. For a position between those, either the four nearest stamps are interpolated linearly, or the sum
+// of images is shifted by a damped sinc, as in specter (specter.util.sincshift).
 #ifndef SPEXD_CORE_MODEL_SPOTS_SAMPLED_FORMULA_H_
 #define SPEXD_CORE_MODEL_SPOTS_SAMPLED_FORMULA_H_
 
@@ -20,11 +20,11 @@ inline constexpr int kMaxImagePowers = 64;
 
 enum class SubpixelShift : int32_t { kLinear, kSinc };
 
-// What the weights of images depend on. A grid's images stand at positions on the slit and wavelengths,
-// between which they are interpolated linearly, and extrapolated beyond them. A group of polynomials has an
-// image for each power of the spot's position on the CCD, x^a y^b.
+// The values of a fibre that determine the weights of images. A grid's images stand at positions on the slit
+// and wavelengths. They are interpolated linearly, and extrapolated beyond the ends. A group of polynomials
+// has an image for each power x^a y^b of the spot's position on the CCD.
 struct SampledFibre {
-  double position = 0;  // on the slit
+  double position = 0;  // position on the slit
   int32_t group = 0;
   int32_t is_empty = 0;                             // 1: the fibre has no spots
   double x0 = 0, x_scale = 0, y0 = 0, y_scale = 0;  // x = x_scale (column - x0), y likewise
@@ -33,27 +33,28 @@ struct ImagePowers {
   int32_t x = 0, y = 0;
 };
 
-// Plain numbers, passed to kernels by value.
+// Sizes of a sampled model: plain numbers, which kernels get by value.
 struct SampledLayout {
   Stamp stamp;
   SubpixelShift shift = SubpixelShift::kLinear;
-  int32_t phases = 1;       // positions within a pixel along each axis
-  int32_t images = 0;       // of a grid: positions x wavelengths; of polynomials: groups x powers
-  int32_t positions = 0;    // of a grid
-  int32_t wavelengths = 0;  // of a grid
-  int32_t powers = 0;       // 0: the weights are a grid's
+  int32_t phases = 1;       // stored positions within a pixel along each axis
+  int32_t images = 0;       // a grid: positions x wavelengths; polynomials: groups x powers
+  int32_t positions = 0;    // number of a grid's positions
+  int32_t wavelengths = 0;  // number of a grid's wavelengths
+  int32_t powers = 0;       // number of powers of polynomials; 0: the images are a grid's
 
-  // Stamps of an image along each axis. Linear interpolation needs those of a position one pixel on, too.
+  // Number of stamps of an image along each axis. Linear interpolation also needs those of the position one
+  // pixel on.
   SPEXD_HOST_DEVICE int stored_phases() const { return phases + (shift == SubpixelShift::kLinear); }
   SPEXD_HOST_DEVICE int64_t stamps() const { return int64_t{images} * stored_phases() * stored_phases(); }
-  // Stamps whose weighted sum is a spot.
+  // Number of stamps whose weighted sum is a spot.
   SPEXD_HOST_DEVICE int terms() const {
     return (powers > 0 ? powers : 4) * (shift == SubpixelShift::kLinear ? 4 : 1);
   }
 };
 inline constexpr int kMaxSampledTerms = 4 * kMaxImagePowers;
 
-// Where a model's numbers are, on the host or a device.
+// A model's arrays, in memory of the host or of a device.
 struct SampledView {
   SampledLayout layout;
   const float* stamps = nullptr;         // [image, phase y, phase x, row, column]
@@ -72,7 +73,7 @@ struct Between {
   SPEXD_HOST_DEVICE int Index(int of_high) const { return of_high ? high : low; }
 };
 
-// The first and last two serve what lies beyond them.
+// Finds the two numbers between which `value` lies. Values beyond the ends get the first or last two.
 SPEXD_HOST_DEVICE inline Between FindBetween(const double* numbers, int count, double value) {
   if (count < 2) return {0, 0, 0};
   int low = 0, high = count - 1;
@@ -83,8 +84,8 @@ SPEXD_HOST_DEVICE inline Between FindBetween(const double* numbers, int count, d
   return {low, low + 1, (value - numbers[low]) / (numbers[low + 1] - numbers[low])};
 }
 
-// Between which phases a spot lies, given the part of a pixel, in [0, 1), by which it is beyond its first
-// pixel.
+// Finds the phases between which a spot lies. `part`: the part of a pixel, in [0, 1), by which the spot is
+// beyond its first pixel.
 SPEXD_HOST_DEVICE inline Between FindPhase(const SampledLayout& layout, double part) {
   const double at = part * layout.phases;
   int low = static_cast<int>(at);
@@ -92,15 +93,15 @@ SPEXD_HOST_DEVICE inline Between FindPhase(const SampledLayout& layout, double p
   return {low, low + 1, at - low};
 }
 
-// What the weights of a spot's stamps follow from.
+// The place of a spot, which determines the weights of its stamps.
 struct SampledPlace {
-  Between position, wavelength;  // of a grid
-  double x = 0, y = 0;           // of polynomials: the scaled position on the CCD
+  Between position, wavelength;  // place among a grid's images
+  double x = 0, y = 0;           // polynomials: the scaled position on the CCD
   int group = 0;
   bool is_empty = false;
   Between phase_x, phase_y;
 
-  // By how much a sinc shifts, in pixels.
+  // The shift, in pixels, that a sinc applies.
   SPEXD_HOST_DEVICE double ShiftX(const SampledLayout& layout) const {
     return phase_x.part / layout.phases - layout.stamp.x.lead;
   }
@@ -136,11 +137,11 @@ SPEXD_HOST_DEVICE inline double IntegerPower(double base, int exponent) {
 
 // One stamp of a spot's sum.
 struct SampledTerm {
-  int64_t stamp;  // its index
+  int64_t stamp;  // the stamp's index
   double weight;
 };
 
-// REQUIRES: 0 <= k < layout.terms().
+// Term k of a spot's sum. REQUIRES: 0 <= k < layout.terms().
 SPEXD_HOST_DEVICE inline SampledTerm TermOf(const SampledView& view, const SampledPlace& place, int k) {
   const SampledLayout& layout = view.layout;
   const bool linear = layout.shift == SubpixelShift::kLinear;
@@ -160,12 +161,13 @@ SPEXD_HOST_DEVICE inline SampledTerm TermOf(const SampledView& view, const Sampl
   return term;
 }
 
-// Pixels on each side from which a sinc takes light.
+// Number of pixels on each side from which a sinc takes light.
 inline constexpr int kSincReach = 10;
-// Shifts that are left out.
+// The least shift that is applied; smaller ones are left out.
 inline constexpr double kLeastSincShift = 1e-6;
 
-// The weight of the pixel t before a pixel, -kSincReach <= t <= kSincReach, in an image shifted by `shift`.
+// The weight of the pixel t before a pixel in an image shifted by `shift`. REQUIRES: -kSincReach <= t <=
+// kSincReach.
 SPEXD_HOST_DEVICE inline double SincWeight(int t, double shift) {
   constexpr double kPi = 3.14159265358979323846, kDamping = 3.25;
   if (!(std::fabs(shift) > kLeastSincShift)) return t == 0;

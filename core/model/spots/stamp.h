@@ -1,5 +1,5 @@
-// Which pixels a spot covers, and where in them it lies. Every spot model gives the size of its stamps; plans
-// and engines know nothing else of a spot's shape.
+// The pixels that a spot covers, and its position in them. Every spot model gives the size of its stamps.
+// Plans and engines know nothing else of a spot's shape.
 #ifndef SPEXD_CORE_MODEL_SPOTS_STAMP_H_
 #define SPEXD_CORE_MODEL_SPOTS_STAMP_H_
 
@@ -16,7 +16,7 @@ inline constexpr int kMaxStampSide = 2 * kMaxHalfSpot + 1;
 struct StampAxis {
   int size = 0;     // pixels, 1 to kMaxStampSide
   int middle = 0;   // the pixel at or beside the spot's centre, counted from the first
-  double lead = 0;  // the first pixel is floor(centre - middle + lead); in [0, 1)
+  double lead = 0;  // in [0, 1); the first pixel is floor(centre - middle + lead)
 
   friend bool operator==(const StampAxis&, const StampAxis&) = default;
 };
@@ -28,10 +28,10 @@ struct Stamp {
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 
-// Pixels to `half` on each side of the one that holds the centre.
+// An axis with `half` pixels on each side of the one that holds the centre.
 SPEXD_HOST_DEVICE inline StampAxis CentredAxis(int half) { return {2 * half + 1, half, 0.5}; }
 
-// First pixel of a spot centred at `centre` (integer coordinates are pixel centres).
+// The first pixel of a spot centred at `centre` (integer coordinates are pixel centres).
 SPEXD_HOST_DEVICE inline double FirstPixel(double centre, const StampAxis& axis) {
   return std::floor(centre - axis.middle + axis.lead);
 }
@@ -42,8 +42,8 @@ struct SpotPosition {
   double offset;  // its centre relative to its middle pixel, in [-lead, 1 - lead]
 };
 
-// The position of a spot centred at `centre`. An extrapolated trace may leave the range of integers. So far
-// off any CCD a spot's position no longer matters.
+// The position of a spot centred at `centre`. An extrapolated trace may leave the range of integers, so the
+// centre is limited to 1e6 pixels: so far off any CCD, its value does not matter.
 SPEXD_HOST_DEVICE inline SpotPosition LocateSpot(double centre, const StampAxis& axis) {
   constexpr double kFarAway = 1e6;
   const double near = !(centre < kFarAway) ? kFarAway : centre < -kFarAway ? -kFarAway : centre;
@@ -51,9 +51,8 @@ SPEXD_HOST_DEVICE inline SpotPosition LocateSpot(double centre, const StampAxis&
   return {static_cast<int>(corner), near - (corner + axis.middle)};
 }
 
-// Scale of a spot, which must have a positive, finite sum to be normalised, and not one so small that its
-// inverse overflows. If it has not (a width that is not positive where a series is extrapolated), the spot is
-// empty, and its bin NODATA.
+// The factor that scales a spot to sum 1. It is 0 unless the sum is positive and finite and its inverse does
+// not overflow, as where an extrapolated width is not positive. Such a spot is empty, and its bin is NODATA.
 SPEXD_HOST_DEVICE inline double SpotScale(double sum) {
   const double scale = 1 / sum;
   return sum > 0 && std::isfinite(scale) ? scale : 0;

@@ -1,4 +1,4 @@
-// Legendre polynomials L_0 .. at one position, their derivatives, and sums of them.
+// Legendre polynomials L_0, L_1, ... at one position, their derivatives, and sums of them.
 #ifndef SPEXD_CORE_MODEL_TRACES_LEGENDRE_H_
 #define SPEXD_CORE_MODEL_TRACES_LEGENDRE_H_
 
@@ -21,8 +21,8 @@ struct ValueAndSlope {
   double slope = 0;
 };
 
-// sum_k coeff[k] L_k(t) and its derivative with respect to t, by Clenshaw's recurrence and its derivative:
-// the coefficients are added from the last one to that of k = 1, then comes coeff[0].
+// Sums coeff[k] L_k(t) over k, and its derivative with respect to t, by Clenshaw's recurrence and its
+// derivative. Add takes the coefficients from the last one to that of k = 1; End takes coeff[0].
 struct LegendreSum {
   double b1 = 0, b2 = 0, d1 = 0, d2 = 0;
 
@@ -40,7 +40,7 @@ struct LegendreSum {
   }
 };
 
-// REQUIRES: count > 0.
+// The sum of coeff[k] L_k(t) and its slope. REQUIRES: count > 0.
 SPEXD_HOST_DEVICE inline ValueAndSlope EvaluateLegendre(const double* coeff, int count, double t) {
   LegendreSum sum;
   for (int k = count - 1; k > 0; --k) sum.Add(k, coeff[k], t);
@@ -50,8 +50,8 @@ inline ValueAndSlope EvaluateLegendre(absl::Span<const double> coeff, double t) 
   return EvaluateLegendre(coeff.data(), static_cast<int>(coeff.size()), t);
 }
 
-// What a series of shifts c [rows, columns] adds to coefficient b of a fibre's trace, given L_a of its u:
-// sum_a c(a, b) L_a(u).
+// The amount that a series of shifts c [rows, columns] adds to coefficient b of a fibre's trace: sum_a c(a,
+// b) L_a(u). `basis`: L_a at the fibre's u.
 SPEXD_HOST_DEVICE inline double ShiftOfCoefficient(const double* series, int rows, int columns, int b,
                                                    const double* basis) {
   double shift = 0;

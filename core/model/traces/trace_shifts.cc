@@ -17,7 +17,7 @@
 namespace spexd {
 namespace {
 
-// The value of a type whose names are `names`, in its order; `what` is for the message.
+// Parses a name: the value at the name's place in `names`. `what`: the kind of name, for the error message.
 template <typename T>
 absl::StatusOr<T> ParseName(const char* what, absl::string_view name, absl::Span<const char* const> names) {
   const auto found = std::find(names.begin(), names.end(), name);

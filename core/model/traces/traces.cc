@@ -23,7 +23,7 @@ std::vector<double> PolynomialBounds(const LegendreTable& table, WaveRange range
   for (size_t k = 2; k < bounds.size(); ++k) {
     const double n = static_cast<double>(k);
     bounds[k] = ((2 * n - 1) * reach * bounds[k - 1] - (n - 1) * bounds[k - 2]) / n;
-    if (!(bounds[k] <= kMax)) bounds[k] = HUGE_VAL;  // and all later ones
+    if (!(bounds[k] <= kMax)) bounds[k] = HUGE_VAL;  // likewise for all higher degrees
   }
   return bounds;
 }
@@ -75,7 +75,7 @@ absl::Status CheckValues(const std::string& name, const LegendreTable& table, Wa
   return absl::OkStatus();
 }
 
-// The same operations as EvaluateMany, for one wavelength.
+// Performs the same operations as EvaluateMany, for one wavelength.
 double Evaluate(const LegendreTable& table, int fibre, double wave) {
   const absl::Span<const double> c = table.coeff.Row(fibre);
   const double t = 2 * (wave - table.wave_min) / (table.wave_max - table.wave_min) - 1;
@@ -91,7 +91,7 @@ double Evaluate(const LegendreTable& table, int fibre, double wave) {
 
 void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave,
                   absl::Span<double> out) {
-  constexpr size_t kBlock = 64;  // the recurrences of a block run side by side
+  constexpr size_t kBlock = 64;  // wavelengths whose recurrences run side by side
   const absl::Span<const double> c = table.coeff.Row(fibre);
   const double width = table.wave_max - table.wave_min;
   for (size_t begin = 0; begin < wave.size(); begin += kBlock) {

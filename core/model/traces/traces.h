@@ -1,5 +1,5 @@
-// Traces: where light of a fibre and wavelength falls on the CCD. They are Legendre series in wavelength, as
-// are the parameters of spots.
+// Traces: the position on the CCD of a fibre's light at a wavelength. They are Legendre series in wavelength,
+// as are the parameters of spots.
 #ifndef SPEXD_CORE_MODEL_TRACES_TRACES_H_
 #define SPEXD_CORE_MODEL_TRACES_TRACES_H_
 
@@ -27,27 +27,28 @@ struct Traces {
   LegendreTable x, y;
 };
 
-// Value of a fibre's series at `wave` (Clenshaw's recurrence).
+// The value of a fibre's series at `wave`, by Clenshaw's recurrence.
 double Evaluate(const LegendreTable& table, int fibre, double wave);
 
-// The same values at many wavelengths, to the bit. REQUIRES: out.size() == wave.size().
+// Values of a fibre's series at many wavelengths, each equal to Evaluate's to the bit. REQUIRES: out.size()
+// == wave.size().
 void EvaluateMany(const LegendreTable& table, int fibre, absl::Span<const double> wave,
                   absl::Span<double> out);
 
 inline constexpr int kMaxLegendreCoefficients = 64;
-// Limit of the wavelengths of a domain, either way: beyond it, steps of a small part of an Angstrom are lost
+// Limit on the magnitude of a domain's wavelengths. Beyond it, steps of a small part of an Angstrom are lost
 // in rounding.
 inline constexpr double kMaxWavelength = 1e9;
-// Limit of what a series of a PSF may reach on a grid, either way. Sums and products of such values are
-// finite, also as float32.
+// Limit on the magnitude of a PSF's series on a grid. Sums and products of values below it are finite, also
+// as float32.
 inline constexpr double kMaxSeriesValue = 1e30;
 
-// Wavelengths in Angstrom.
+// A range of wavelengths in Angstrom.
 struct WaveRange {
   double first = 0, last = 0;
 };
 
-// Whether wavelengths in Angstrom are the domain of a series; false for NaN.
+// Whether two wavelengths in Angstrom can be the domain of a series; false for NaN.
 bool IsDomain(double wave_min, double wave_max);
 
 // InvalidArgument, naming the table, the value and the limit, unless it has `fibres` rows, a possible number
@@ -55,7 +56,7 @@ bool IsDomain(double wave_min, double wave_max);
 absl::Status CheckTable(const std::string& name, const LegendreTable& table, int fibres);
 
 // InvalidArgument, naming the table, the fibre and the limit, if a series may exceed kMaxSeriesValue in the
-// range. Takes a few operations for each coefficient.
+// range. It takes a few operations for each coefficient.
 absl::Status CheckValues(const std::string& name, const LegendreTable& table, WaveRange range);
 
 }  // namespace spexd

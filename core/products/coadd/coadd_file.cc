@@ -37,7 +37,7 @@ absl::Status CheckCoaddedArms(const CoaddedFrames& coadd) {
   return absl::OkStatus();
 }
 
-// What the first header tells: where the first arm comes from.
+// The origin in the first header: that of the first arm.
 FrameOrigin OriginOfCoadd(const CoaddedFrames& coadd) {
   FrameOrigin origin = coadd.arms[0].frame.origin;
   if (coadd.arms.size() > 1) {
@@ -65,14 +65,14 @@ void AddCoaddedArm(const CoaddedArm& arm, FitsBuilder* fits) {
   fits->Pixels(spectra.resolution.flat());
 }
 
-// Medians over the bins of each row with finite values, ivar > 0 and mask 0; 0 without such bins.
+// Medians over the bins of each row with finite values, ivar > 0 and mask 0; 0 if there are no such bins.
 struct RowMedians {
   std::vector<double> flux, snr;
 };
 
 RowMedians CoaddMediansOf(const Spectra& spectra) {
   RowMedians medians;
-  std::vector<double> flux, snr;  // of a row's bins
+  std::vector<double> flux, snr;  // values of a row's bins
   for (int64_t row = 0; row < spectra.flux.shape(0); ++row) {
     flux.clear();
     snr.clear();

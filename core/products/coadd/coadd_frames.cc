@@ -15,7 +15,7 @@
 namespace spexd {
 namespace {
 
-// Spectra of `count` targets without any data.
+// Assigns spectra of `count` targets without any data.
 void AssignNoData(int64_t count, const WavelengthGrid& grid, Spectra* to) {
   to->flux.Assign({count, grid.count});
   to->ivar.Assign({count, grid.count});
@@ -24,7 +24,7 @@ void AssignNoData(int64_t count, const WavelengthGrid& grid, Spectra* to) {
   to->resolution.Assign({count, kResolutionDiagonals, grid.count});
 }
 
-// A coadd without data. Its arms are in the order of the index. InvalidArgument without any target.
+// Makes a coadd without data, with arms in the order of the index. InvalidArgument if there is no target.
 absl::StatusOr<CoaddedFrames> CoaddWithoutData(const CoaddIndex& index) {
   const auto count = static_cast<int64_t>(index.targets().size());
   if (count == 0) return absl::InvalidArgumentError("coadd: the frames have no targets");
@@ -39,7 +39,7 @@ absl::StatusOr<CoaddedFrames> CoaddWithoutData(const CoaddIndex& index) {
     Frame& frame = coadd.arms.emplace_back(CoaddedArm{arm.name, {}}).frame;
     frame.grid = arm.grid;
     frame.origin = arm.origin;
-    frame.origin.traces.reset();  // those of one exposure
+    frame.origin.traces.reset();  // they are those of one exposure
     frame.origin.fibermap = fibermap;
     frame.fibres = {0, static_cast<int>(count)};
     AssignNoData(count, arm.grid, &frame.spectra);
@@ -78,10 +78,10 @@ absl::StatusOr<std::vector<double>> VelocitiesOf(const Frame& frame, size_t inde
   return std::vector<double>(static_cast<size_t>(frame.spectra.flux.shape(0)), velocity);
 }
 
-// The exposures of a target in an arm that are added; none: the arm has no frame of the target.
+// The exposures of a target in an arm that are added; none if the arm has no frame of the target.
 using ShiftedTarget = std::optional<std::vector<ShiftedExposure>>;
 
-// [arm][target]. `frames` must outlive them.
+// The exposures of each target in each arm, [arm][target]. `frames` must outlive the result.
 absl::StatusOr<std::vector<std::vector<ShiftedTarget>>> FindShifted(const std::vector<Frame>& frames,
                                                                     const std::vector<std::string>& names,
                                                                     const ShiftSource& shifts,

@@ -22,7 +22,7 @@
 namespace spexd {
 namespace {
 
-// What two readings of the same light share.
+// A text that is equal for two readings of the same light.
 std::string LightOf(const Frame& frame) {
   const std::vector<std::string>& cards = frame.origin.image_cards;
   if (const std::optional<double> number = FindNumber(cards, "EXPID")) {
@@ -38,8 +38,8 @@ std::string LightOf(const Frame& frame) {
                          ExtendCrc32c(Crc32c(bytes(frame.spectra.flux)), bytes(frame.spectra.ivar)));
 }
 
-// A card's integer, which may be written as a text; nullopt where it is none or too large for a double to
-// hold.
+// The integer of a card, which may be written as text; nullopt if it is not an integer or too large to be
+// exact in a double.
 std::optional<int64_t> WholeNumberCard(const std::vector<std::string>& cards, const std::string& keyword) {
   constexpr double kMaxExact = 0x1p53;
   if (const std::optional<double> number = FindNumber(cards, keyword)) {
@@ -51,7 +51,7 @@ std::optional<int64_t> WholeNumberCard(const std::vector<std::string>& cards, co
   return text.has_value() && absl::SimpleAtoi(*text, &value) ? std::optional(value) : std::nullopt;
 }
 
-// The rows of a frame that are targets, what its fibermap says of every row, and which fibres it has.
+// A frame's rows: their kinds, the fibermap's values, and their fibres.
 struct FibermapRows {
   FibreKinds kinds;
   std::vector<CoaddTarget> targets;  // [row], without exposures
@@ -59,7 +59,7 @@ struct FibermapRows {
   bool has_fibres = false, has_status = false;
 };
 
-// Sets a field of each target from a column; nothing where the table has no such column. Returns whether it
+// Sets a field of each target from a column. Does nothing if the table has no such column. Returns whether it
 // has.
 template <typename Column, typename Field>
 bool TakeTargetColumn(const absl::StatusOr<Column>& column, Field CoaddTarget::*field,
@@ -98,7 +98,7 @@ absl::StatusOr<FibermapRows> RowsOfFibermap(const Frame& frame) {
   return rows;
 }
 
-// A table as ReadTableHdu reads it from a file.
+// The table in the form that ReadTableHdu gives after a file was written.
 absl::StatusOr<RawTable> TableAsInFile(const NumberTable& table, const char* hdu) {
   FitsBuilder fits(1 << 20);
   fits.BeginImage("PRIMARY", FLOAT_IMG, {});
@@ -129,7 +129,7 @@ const CoaddIndex::Arm* CoaddIndex::FindArm(const Frame& frame) const {
   return arm == arms_.end() ? nullptr : &*arm;
 }
 
-// InvalidArgument that names the frame where one of those before has its light already.
+// InvalidArgument, naming the frame, if a frame before has the same light.
 absl::Status CoaddIndex::CheckNew(const Light& light) const {
   for (const Light& other : lights_) {
     if (other.text != light.text) continue;
@@ -145,7 +145,7 @@ absl::Status CoaddIndex::CheckNew(const Light& light) const {
   return absl::OkStatus();
 }
 
-// The number of the frame's exposure, which is a new one where no frame before is of it.
+// The number of the frame's exposure. It is a new one if no frame before is of that exposure.
 size_t CoaddIndex::NumberOf(const std::vector<std::string>& cards, const Light& light) {
   const std::optional<double> number = FindNumber(cards, "EXPID");
   std::string text = number ? absl::StrFormat("%.0f", *number) : light.text;
@@ -156,7 +156,7 @@ size_t CoaddIndex::NumberOf(const std::vector<std::string>& cards, const Light& 
   return exposures_.size() - 1;
 }
 
-// Joins what a row of a frame says of a target and of its exposure with what others say.
+// Joins the values that a row of a frame gives for a target and its exposure with those of other rows.
 void CoaddIndex::Join(const CoaddTarget& row, const TargetExposure& exposure, CoaddTarget* target) const {
   target->status &= row.status;
   std::vector<TargetExposure>& exposures = target->exposures;

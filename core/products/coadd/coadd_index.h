@@ -1,4 +1,4 @@
-// The arms and targets of a coadd, and which rows of its frames are added to which.
+// The arms and targets of a coadd, and the rows of its frames that belong to each target.
 #ifndef SPEXD_CORE_PRODUCTS_COADD_COADD_INDEX_H_
 #define SPEXD_CORE_PRODUCTS_COADD_COADD_INDEX_H_
 
@@ -16,70 +16,70 @@
 
 namespace spexd {
 
-// An exposure of a target by one fibre, with all its cameras.
+// An exposure of a target by one fibre, in all cameras.
 struct TargetExposure {
-  size_t exposure = 0;  // its number among the coadd's exposures
+  size_t exposure = 0;  // number among the coadd's exposures
   int64_t fibre = 0;
-  int64_t status = 0;  // bits of FIBERSTATUS that any of its frames has
-  bool added = false;  // the spectrum of a camera at least counts
+  int64_t status = 0;  // bits of FIBERSTATUS set in any of its frames
+  bool added = false;  // whether the spectrum of at least one camera counts
 };
 
-// What fibermaps say of a target: of its first row, the status of all.
+// A target: the values of its first row in the fibermaps, and the status from all rows.
 struct CoaddTarget {
   int64_t id = 0;
-  int64_t status = 0;      // bits of FIBERSTATUS that all rows have, those left out included
+  int64_t status = 0;      // bits of FIBERSTATUS that all rows have, including rows that are left out
   std::string type;        // OBJTYPE
   double ra = 0, dec = 0;  // degrees
   std::vector<TargetExposure> exposures;
 
-  // Exposures of which a camera at least was added, each counted once.
+  // The number of exposures of which at least one camera was added. Each counts once.
   int64_t CountAdded() const;
 };
 
-// Knows frames by their headers and fibermaps; it keeps no spectra.
+// The index of frames by their headers and fibermaps. It keeps no spectra.
 class CoaddIndex {
  public:
   // The frames of the cameras of one letter.
   struct Arm {
-    char name = 0;        // see ArmOf
-    WavelengthGrid grid;  // of its first frame
-    FrameOrigin origin;   // likewise, without the fibermap
+    char name = 0;        // B, R or Z (ArmOf)
+    WavelengthGrid grid;  // that of the arm's first frame
+    FrameOrigin origin;   // that of the arm's first frame, without the fibermap
   };
   struct Row {
-    int row = 0;        // of the frame
-    size_t target = 0;  // in targets()
-    bool good = false;  // its spectrum is the target's and counts
+    int row = 0;        // row of the frame
+    size_t target = 0;  // position in targets()
+    bool good = false;  // whether the spectrum is the target's and counts
   };
   // The rows of a frame that are targets.
   struct FrameRows {
-    size_t arm = 0;  // in arms()
+    size_t arm = 0;  // position in arms()
     std::vector<Row> rows;
   };
 
-  // InvalidArgument that names the frame (`name`), which then counts nothing: its resolution has not
+  // Adds a frame. InvalidArgument, naming the frame (`name`), if its resolution does not have
   // kResolutionDiagonals diagonals, its fibermap lacks TARGETID or OBJTYPE, or a frame of the same exposure
-  // and camera that has one of its fibres was added.
+  // and camera with one of its fibres was added before; nothing is then added.
   absl::StatusOr<FrameRows> Add(const Frame& frame, const std::string& name);
 
-  // The arm that the frame belongs to; null before its first frame.
+  // The arm to which the frame belongs; null before its first frame.
   const Arm* FindArm(const Frame& frame) const;
   const std::vector<Arm>& arms() const { return arms_; }                // in the order of their first frames
-  const std::vector<CoaddTarget>& targets() const { return targets_; }  // likewise
+  const std::vector<CoaddTarget>& targets() const { return targets_; }  // in the order of their first rows
 
-  // TARGETID, TARGET_RA, TARGET_DEC, OBJTYPE, COADD_FIBERSTATUS and COADD_NUMEXP of each target.
+  // A table of the targets: TARGETID, TARGET_RA, TARGET_DEC, OBJTYPE, COADD_FIBERSTATUS and COADD_NUMEXP.
   absl::StatusOr<RawTable> Fibermap() const;
-  // EXP_FIBERMAP: TARGETID, EXPID and, where all frames have them, NIGHT, FIBER and FIBERSTATUS; a row for
-  // each exposure of a target by a fibre. Nullopt if a frame has no EXPID.
+  // The table EXP_FIBERMAP, with a row for each exposure of a target by a fibre: TARGETID, EXPID and, if all
+  // frames have them, NIGHT, FIBER and FIBERSTATUS. Nullopt if a frame has no EXPID.
   absl::StatusOr<std::optional<RawTable>> ExposureTable() const;
 
  private:
-  // The light of a frame. `text` is what two readings of the same light share: EXPID and CAMERA or, for
-  // frames without EXPID, the checksum of their fluxes.
+  // The light of a frame. `text` is equal for two readings of the same light: EXPID and CAMERA or, for frames
+  // without EXPID, the checksum of their fluxes.
   struct Light {
-    std::string text, frame;      // `frame` is its name
+    std::string text, frame;      // `frame`: name of the frame
     std::vector<int64_t> fibres;  // sorted
   };
-  // All frames of one EXPID; a frame without EXPID is an exposure of its own.
+  // All frames of one EXPID. A frame without EXPID is an exposure of its own.
   struct Exposure {
     std::string text;                      // EXPID, or the text of the frame's light
     std::optional<int64_t> number, night;  // EXPID, NIGHT
@@ -91,13 +91,13 @@ class CoaddIndex {
 
   std::vector<Arm> arms_;
   std::vector<CoaddTarget> targets_;
-  std::unordered_map<int64_t, size_t> position_;  // of each target
+  std::unordered_map<int64_t, size_t> position_;  // position of each TARGETID in targets_
   std::vector<Exposure> exposures_;
   std::vector<Light> lights_;
-  bool has_fibres_ = true, has_status_ = true;  // all fibermaps have FIBER, FIBERSTATUS
+  bool has_fibres_ = true, has_status_ = true;  // whether all fibermaps have FIBER and FIBERSTATUS
 };
 
-// An error that names a frame.
+// An InvalidArgument that begins with the frame's name.
 absl::Status InFrame(const std::string& name, const absl::Status& status);
 
 }  // namespace spexd

@@ -27,7 +27,7 @@ constexpr int64_t kSpectrographFibres = 500;
 absl::StatusOr<std::vector<double>> ReadWave(const Hdu& hdu) {
   SPEXD_ASSIGN_OR_RETURN(const auto values, (ReadImage<double, 2>(hdu)));
   std::vector<double> wave(values.flat().begin(), values.flat().end());
-  // Written so that NaN fails.
+  // The comparison is written so that NaN fails.
   for (size_t k = 0; k < wave.size(); ++k) {
     if (!(std::isfinite(wave[k]) && (k == 0 || wave[k] > wave[k - 1])))
       return hdu.Error(
@@ -61,7 +61,7 @@ absl::Status Error(const Fiberflat& fiberflat, const std::string& text) {
       absl::StrCat("fiberflat", fiberflat.name.empty() ? "" : " ", fiberflat.name, ": ", text));
 }
 
-// "15, 16, 17", of many the first.
+// A list such as "15, 16, 17"; only the first numbers of a long one.
 std::string Listed(const std::vector<int64_t>& numbers) {
   constexpr size_t kMax = 10;
   const auto first = absl::MakeConstSpan(numbers).subspan(0, kMax);
@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<int64_t>> FibresOf(const Frame& frame) {
   return fibres;
 }
 
-// What to subtract from a FIBER for the number by which the fiberflat has it.
+// The number to subtract from a FIBER to get its number in the fiberflat.
 int64_t FirstFibre(const Fiberflat& fiberflat, const std::vector<int64_t>& fibres, const Frame& frame) {
   const auto [low, high] = std::minmax_element(fibres.begin(), fibres.end());
   const int64_t spectrograph = *low / kSpectrographFibres;
@@ -133,7 +133,7 @@ absl::Status CheckWave(const Fiberflat& fiberflat, const WavelengthGrid& grid) {
                  absl::StrFormat("has %d wavelengths, must have the %d of the frame, %g to %g Angstrom", bins,
                                  grid.count, grid.first, grid.last()));
   }
-  // As numpy's allclose compares by default.
+  // The comparison of numpy's allclose with its defaults.
   const auto close = [](double a, double b) { return std::abs(a - b) <= 1e-8 + 1e-5 * std::abs(b); };
   bool same = bins == grid.count;
   for (int64_t j = 0; same && j < bins; ++j)
@@ -171,13 +171,13 @@ class FlatRow {
     if (factor_ != 1) Interpolate(values, usable);
   }
   double value(size_t j) const { return values_[j]; }
-  double ivar(size_t j) const { return ivar_[j]; }  // 0: no value
+  double ivar(size_t j) const { return ivar_[j]; }  // 0 if there is no value
 
  private:
-  // Straight between usable bins, constant beyond them. The wavelengths move by less than a bin or so, so
-  // that errors stay where they are, as in desispec.
+  // Interpolates linearly between usable bins, and constantly beyond them. The wavelengths move by less than
+  // a bin or so, so errors are not moved, as in desispec.
   void Interpolate(absl::Span<const double> values, const std::vector<size_t>& usable) {
-    size_t next = 0;  // of `usable`, the first above the wavelength
+    size_t next = 0;  // position in `usable` of the first bin above the wavelength
     for (size_t j = 0; j < values_.size() && !usable.empty(); ++j) {
       const double wave = wave_[j] / factor_;
       while (next < usable.size() && wave_[usable[next]] <= wave) ++next;

@@ -1,4 +1,4 @@
-// Fiberflats: what each fibre passes of the light at each wavelength, relative to the mean of all fibres.
+// Fiberflats: the light that each fibre passes at each wavelength, relative to the mean of all fibres.
 #ifndef SPEXD_CORE_PRODUCTS_INPUTS_FIBERFLAT_H_
 #define SPEXD_CORE_PRODUCTS_INPUTS_FIBERFLAT_H_
 
@@ -18,29 +18,29 @@ namespace spexd {
 
 struct Fiberflat {
   Array<double, 2> values = {};   // [row, bin]
-  Array<float, 2> ivar = {};      // of the values, 0 where they mean nothing; empty: they are exact
-  std::vector<double> wave = {};  // [bin], Angstrom on the detector; empty: the numbers of the frame's grid
-  std::vector<int64_t> fibres = {};  // FIBER of each row, no two alike; empty: the rows are the frame's
-  std::string camera = {};           // as the header states it; empty: it does not
-  std::string name = {};             // for messages; empty: none
+  Array<float, 2> ivar = {};      // ivar of the values, 0 if invalid; empty: the values are exact
+  std::vector<double> wave = {};  // [bin], Angstrom on the detector; empty: the frame's wavelengths
+  std::vector<int64_t> fibres = {};  // FIBER of each row, without duplicates; empty: the frame's rows
+  std::string camera = {};           // CAMERA of the header; empty if there is none
+  std::string name = {};             // name for messages; may be empty
 
   int64_t bytes() const;
 };
 
-// HDUs FIBERFLAT [row, bin] and, where they are there, IVAR and MASK of the same shape, WAVELENGTH, and the
-// column FIBER of FIBERMAP; without it, row k is fibre k of the camera. Values under a MASK, or that are not
-// finite and positive, have ivar 0. InvalidArgument that names the file, the HDU and what is wrong; Cancelled
-// if a stop is requested.
+// Reads a fiberflat: HDUs FIBERFLAT [row, bin] and, if they exist, IVAR and MASK of the same shape,
+// WAVELENGTH, and the column FIBER of FIBERMAP. Without that column, row k is fibre k of the camera. Values
+// under a MASK, or that are not finite and positive, have ivar 0. InvalidArgument, naming the file, the HDU
+// and what is wrong; Cancelled if a stop is requested.
 absl::StatusOr<Fiberflat> ReadFiberflat(const Source& source, const std::stop_token& stop = {});
 
-// Divides the frame's spectra by the fiberflat, and adds its variance to theirs. Each fibre takes the row of
-// its FIBER. A fiberflat whose rows are numbered from 0 to at most 499 may also count the fibres of the
-// frame's spectrograph, of which DESI has 500 each. In a frame with barycentric wavelengths, the value of a
-// bin is that at WAVELENGTH / HELIOCOR, interpolated. Bins of which the fiberflat tells nothing have no data
-// afterwards, and kMaskBadFiberflat. All this is as in desispec's apply_fiberflat.
+// Divides the frame's spectra by the fiberflat and adds its variance to theirs. Each fibre uses the row of
+// its FIBER. A fiberflat whose rows are numbered from 0 to at most 499 may also number the fibres of the
+// frame's spectrograph, of which DESI has 500 each. In a frame with barycentric wavelengths, a bin uses the
+// value at WAVELENGTH / HELIOCOR, interpolated. Bins without a valid value lose their data and get
+// kMaskBadFiberflat. All this is as in desispec's apply_fiberflat.
 //
-// InvalidArgument if the wavelengths are not those of the frame (by desispec's tolerance, a part in 100,000),
-// or if the fiberflat lacks fibres.
+// InvalidArgument if the wavelengths differ from those of the frame (by more than desispec's tolerance, a
+// part in 100,000), or if the fiberflat lacks fibres.
 absl::Status ApplyFiberflat(const Fiberflat& fiberflat, const Frame& frame, UsableSpectra* spectra);
 
 }  // namespace spexd

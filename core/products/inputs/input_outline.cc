@@ -11,7 +11,7 @@
 namespace spexd {
 namespace {
 
-// The layout of an HDU of 2 axes, `what`.
+// The layout of an HDU that must have 2 axes; `what` names them.
 absl::StatusOr<ImageLayout> LayoutOfTwoAxes(const Hdu& hdu, absl::string_view what) {
   SPEXD_ASSIGN_OR_RETURN(ImageLayout layout, LayoutOf(hdu));
   if (layout.axes.size() == 2) return layout;
@@ -31,7 +31,7 @@ absl::StatusOr<InputOutline> FiberflatOutline(const FitsFile& file, const std::s
   SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOfTwoAxes(*hdu, "row and bin"));
   const int64_t rows = layout.axes[1], bins = layout.axes[0];
   OutlineBytes bytes(1, stop);
-  // With its ivar, which it has in any case.
+  // An image and its ivar, which the result always has.
   SPEXD_RETURN_IF_ERROR(bytes.AddImage(*hdu, layout, sizeof(double) + sizeof(float)));
   for (const char* name : {"IVAR", "MASK"}) {
     const Hdu* const other = file.Find({name});
@@ -66,7 +66,7 @@ absl::StatusOr<InputOutline> TemplatesOutline(const FitsFile& file, const std::s
   SPEXD_ASSIGN_OR_RETURN(const TableView table, TableView::Make(*params));
   SPEXD_RETURN_IF_ERROR(CheckRows(*params, table, layout.axes[1], "TEMPLATES"));
   OutlineBytes bytes(1, stop);
-  // As they are read, and in double precision.
+  // As read, and in double precision.
   SPEXD_RETURN_IF_ERROR(bytes.AddImage(*hdu, layout, sizeof(float) + sizeof(double)));
   if (!bytes.Add(file.structure_bytes(), 1) || !bytes.Add(layout.axes[1], kBytesOfTemplateNode))
     return hdu->Error(absl::StrFormat("is %s, more than any memory holds", layout.ShapeText()));

@@ -1,4 +1,4 @@
-// What headers tell of the inputs of products, before memory is taken for their pixels.
+// Outlines of the inputs of products: shapes and memory, from headers, before memory is taken for pixels.
 #ifndef SPEXD_CORE_PRODUCTS_INPUTS_INPUT_OUTLINE_H_
 #define SPEXD_CORE_PRODUCTS_INPUTS_INPUT_OUTLINE_H_
 
@@ -11,18 +11,19 @@
 
 namespace spexd {
 
-// Upper estimates of what a reader takes beside images, in bytes.
+// Upper estimates of the bytes that a reader takes beside images.
 inline constexpr int64_t kBytesOfFiberflatBin = 8;    // WAVELENGTH, beside its image
 inline constexpr int64_t kBytesOfFiberflatRow = 64;   // FIBER, and its index
 inline constexpr int64_t kBytesOfTemplateNode = 128;  // a row of PARAMS
 
 struct InputOutline {
-  int64_t rows = 0, columns = 0;  // [fibre, bin] of a fiberflat, [template, sample] of templates
-  int64_t decode_bytes = 0;       // an upper estimate of what reading takes, the result included
+  int64_t rows = 0, columns = 0;  // shape: [fibre, bin] of a fiberflat, [template, sample] of templates
+  int64_t decode_bytes = 0;       // upper estimate of the memory that reading takes, including the result
 };
 
-// InvalidArgument that names the file, the HDU and what is wrong: an HDU is missing, has not the shape that
-// another one announces, or has not the bytes of its pixels. Cancelled if a stop is requested.
+// Outlines from headers. InvalidArgument, naming the file, the HDU and what is wrong, if an HDU is missing,
+// does not have the shape that another one announces, or does not have the bytes of its pixels. Cancelled if
+// a stop is requested.
 absl::StatusOr<InputOutline> FiberflatOutline(const FitsFile& file, const std::stop_token& stop = {});
 absl::StatusOr<InputOutline> TemplatesOutline(const FitsFile& file, const std::stop_token& stop = {});
 absl::StatusOr<InputOutline> ReadFiberflatOutline(const Source& source, const std::stop_token& stop = {});

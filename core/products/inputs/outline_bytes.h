@@ -1,4 +1,4 @@
-// The memory that reading a file takes, added up from its headers.
+// Adds up, from a file's headers, the memory that reading the file takes.
 #ifndef SPEXD_CORE_PRODUCTS_INPUTS_OUTLINE_BYTES_H_
 #define SPEXD_CORE_PRODUCTS_INPUTS_OUTLINE_BYTES_H_
 
@@ -18,10 +18,10 @@ namespace spexd {
 
 class OutlineBytes {
  public:
-  // `threads`: that decode an image.
+  // `threads`: those that decode an image.
   OutlineBytes(int threads, std::stop_token stop) : threads_(threads), stop_(std::move(stop)) {}
-  // An image, of which each pixel takes `pixel_bytes`, and what decoding it takes meanwhile. InvalidArgument
-  // if it has not the bytes of its pixels, or more of them than any memory holds.
+  // Adds an image with `pixel_bytes` for each pixel, and the scratch memory of its decoding. InvalidArgument
+  // if the HDU does not have the bytes of its pixels, or has more pixels than any memory holds.
   absl::Status AddImage(const Hdu& hdu, const ImageLayout& layout, int64_t pixel_bytes) {
     SPEXD_RETURN_IF_ERROR(CheckPresent(hdu, layout, stop_));
     SPEXD_ASSIGN_OR_RETURN(const int64_t scratch, ScratchBytes(hdu, layout, threads_));
@@ -29,7 +29,7 @@ class OutlineBytes {
     if (Add(layout.pixels, pixel_bytes)) return absl::OkStatus();
     return hdu.Error(absl::StrCat("has ", layout.pixels, " pixels, more than any memory holds"));
   }
-  // False: more than any memory holds.
+  // Adds `count` elements. Returns false if the sum is more than any memory holds.
   bool Add(int64_t count, int64_t bytes_each) {
     const std::optional<int64_t> bytes = CheckedProduct(count, bytes_each);
     const std::optional<int64_t> sum = bytes ? CheckedSum(bytes_, *bytes) : std::nullopt;

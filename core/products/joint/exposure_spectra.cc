@@ -29,14 +29,14 @@ std::string CameraOf(const std::vector<std::string>& cards) {
   return std::string(absl::StripAsciiWhitespace(FindString(cards, "CAMERA").value_or("")));
 }
 
-// A card of a number, which some programs write as text.
+// The number of a card as text; some programs write it as text.
 std::string NumberText(const std::vector<std::string>& cards, const char* keyword) {
   if (const std::optional<double> number = FindNumber(cards, keyword))
     return absl::StrFormat("%.0f", *number);
   return std::string(absl::StripAsciiWhitespace(FindString(cards, keyword).value_or("")));
 }
 
-// In capitals: that of CAMERA, or of the wavelengths where there is no such card.
+// The arm's name in capitals: the letter of CAMERA or, without such a card, of the wavelengths' band.
 std::string ArmName(const Frame& frame) {
   const std::string camera = CameraOf(frame.origin.image_cards);
   const bool named = !camera.empty() && absl::ascii_isalpha(static_cast<unsigned char>(camera[0]));
@@ -57,7 +57,7 @@ absl::Status CheckSameExposure(const NamedFrame& a, const NamedFrame& b) {
   const std::string of_a = ExposureKey(one.image_cards), of_b = ExposureKey(other.image_cards);
   if (of_a != of_b || of_a.empty())
     return NotOfOneExposure(a, b, absl::StrCat(shown(of_a), "; ", shown(of_b)));
-  constexpr double kSameFactor = 1e-7;  // 30 m/s
+  constexpr double kSameFactor = 1e-7;  // a difference of 30 m/s
   const auto has = [](const FrameOrigin& origin) { return origin.heliocentric_factor.has_value(); };
   if (has(one) != has(other) ||
       std::abs(one.heliocentric_factor.value_or(1) - other.heliocentric_factor.value_or(1)) > kSameFactor) {

@@ -13,11 +13,12 @@
 namespace spexd {
 namespace {
 
-// Where the cameras of DESI overlap, Angstrom, and how far inside an arm a cut must be.
+// The wavelengths at which the cameras of DESI overlap, Angstrom, and the least distance of a cut from the
+// ends of an arm.
 constexpr double kCuts[] = {5780, 7570};
 constexpr double kMinFromEnd = 100;
 
-// The parts of an arm: one, unless it was combined of several cameras.
+// The parts of an arm: one, unless the arm combines several cameras.
 std::vector<ArmPart> PartsOf(const SpectraArm& arm, size_t index) {
   const std::vector<double> wave = arm.grid.Values();
   std::vector<int64_t> ends;
@@ -26,26 +27,26 @@ std::vector<ArmPart> PartsOf(const SpectraArm& arm, size_t index) {
     ends.push_back(std::lower_bound(wave.begin(), wave.end(), cut) - wave.begin());
   }
   ends.push_back(arm.grid.count);
-  const bool named = ends.size() > 1 && arm.name.size() == ends.size();  // a letter each
+  const bool named = ends.size() > 1 && arm.name.size() == ends.size();  // there is a letter for each part
   std::vector<ArmPart> parts;
   int64_t first = 0;
   for (const int64_t end : ends) {
     const std::string name = named             ? std::string(1, arm.name[parts.size()])
                              : ends.size() > 1 ? absl::StrCat(arm.name, parts.size() + 1)
                                                : arm.name;
-    // Bins beyond an inner end have no weight, but those inside see their light.
+    // Bins beyond an inner end have no weight, but bins inside see their light.
     parts.push_back({name, index, std::max<int64_t>(0, first - kEdgeBins), first, end});
     first = end;
   }
   return parts;
 }
 
-// Whether a device has no room for a product, or failed.
+// Whether an error is that of a device that has no room for a product, or failed.
 bool IsOfDevice(const absl::Status& status) {
   return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
 }
 
-// Spectra of the parts, in their order.
+// The usable spectra of the parts, in their order.
 absl::StatusOr<std::vector<UsableSpectra>> UsableParts(const TargetSpectra& spectra,
                                                        const std::vector<ArmPart>& parts,
                                                        const Workers& workers) {

@@ -25,9 +25,9 @@
 namespace spexd {
 namespace {
 
-constexpr char kKilometres[] = "km s-1";  // as rvs_desi_fit writes it
+constexpr char kKilometres[] = "km s-1";  // the spelling of rvs_desi_fit
 
-// A file that begins with the cards of the spectra. Keeps the images that are copied when it ends.
+// A file that begins with the cards of the spectra. It owns the images, which are read when the file ends.
 class FileOfSpectra {
  public:
   explicit FileOfSpectra(const TargetSpectra& spectra) : fits_(1 << 20) {
@@ -41,7 +41,8 @@ class FileOfSpectra {
     fits_.Cards(cards);
   }
 
-  // A table of results, whose velocities and redshifts are relative to where the wavelengths are.
+  // Adds a table of results. SPECSYS states the frame of reference of velocities and redshifts, which is that
+  // of the wavelengths.
   void AddResults(const char* hdu, const NumberTable& table, bool barycentric) {
     table.Write(hdu, &fits_);
     fits_.Text("SPECSYS", barycentric ? "BARYCENT" : "TOPOCENT", "velocities and redshifts are so");
@@ -52,7 +53,7 @@ class FileOfSpectra {
     fits_.Text("BUNIT", unit, comment);
     fits_.Pixels(absl::MakeConstSpan(axes_.back()));
   }
-  // An image with a row for each target.
+  // Adds an image with a row for each target.
   void AddRows(const std::string& name, Array<float, 2> values) {
     images_.push_back(std::move(values));
     const Array<float, 2>& image = images_.back();
@@ -74,8 +75,8 @@ std::vector<int> FirstRows(const JointProducts& products) {
   return rows;
 }
 
-// Columns of the fibermap as they are there; those that it lacks, and EXPID where results are of several
-// exposures, are left out.
+// Copies columns of the fibermap unchanged. Columns that it lacks are left out, and so is EXPID if results
+// combine several exposures.
 void CopyColumns(const TargetSpectra& spectra, const JointProducts& products,
                  std::initializer_list<const char*> names, NumberTable* table) {
   const bool joined = std::any_of(products.targets.begin(), products.targets.end(),
@@ -88,7 +89,7 @@ void CopyColumns(const TargetSpectra& spectra, const JointProducts& products,
   }
 }
 
-// What a star has in an arm; NaN and no bins where it has no such arm.
+// A star's values in a part; NaN and no bins if it has none there.
 const ArmVelocity& ArmOf(const StarVelocity& star, size_t part) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   static const ArmVelocity kNone = [] {
@@ -115,7 +116,7 @@ void AddPartColumns(const std::vector<StarVelocity>& stars, const std::string& n
       "VRAD_ERR_", [](const ArmVelocity& arm) { return arm.error; }, kKilometres);
 }
 
-// The S/N of each target's first row in each part.
+// Adds the S/N of each target's first row in each part.
 void AddSnr(const TargetSpectra& spectra, const JointProducts& products, NumberTable* table) {
   const std::vector<int> rows = FirstRows(products);
   const std::vector<std::string> names = PartNames(products);
@@ -128,7 +129,7 @@ void AddSnr(const TargetSpectra& spectra, const JointProducts& products, NumberT
   }
 }
 
-// The exposures of the targets; all of them where the tables do not tell whose they are.
+// The rows of the targets' exposures; all rows if the tables do not state the targets.
 RawTable ExposuresOf(const RawTable& exposures, const RawTable& fibermap, const std::vector<int>& rows) {
   const absl::StatusOr<std::vector<int64_t>> targets = IntegerColumn(fibermap, "TARGETID");
   const absl::StatusOr<std::vector<int64_t>> of_exposures = IntegerColumn(exposures, "TARGETID");
@@ -147,7 +148,7 @@ void Fill(const std::vector<double>& values, absl::Span<float> row) {
                  [](double value) { return static_cast<float>(value); });
 }
 
-// An image of what each star has, NaN without it.
+// An image of a row for each star; NaN for stars without one.
 template <typename RowOf>
 Array<float, 2> RowsOfStars(const std::vector<StarVelocity>& stars, size_t size, const RowOf& row_of) {
   Array<float, 2> image({static_cast<int64_t>(stars.size()), static_cast<int64_t>(size)},

@@ -23,10 +23,10 @@
 namespace spexd {
 namespace {
 
-// Adds up the HDUs of a file of spectra.
+// Adds up the memory of the HDUs of a file of spectra.
 class OutlineReader {
  public:
-  // Any number of threads may read the file.
+  // Estimates for any number of threads that read the file.
   OutlineReader(const FitsFile& file, const std::stop_token& stop)
       : file_(file), bytes_(std::numeric_limits<int>::max(), stop) {}
 
@@ -48,7 +48,7 @@ class OutlineReader {
   }
 
  private:
-  // What frames have: five scores of each row, and trace shifts.
+  // Memory that frames add: five scores of each row, and trace shifts.
   static constexpr int64_t kScoreBytes = 5 * sizeof(double), kTraceBytes = 1 << 16;
 
   bool of_targets() const { return outline_.kind == SpectraKind::kTargets; }
@@ -72,7 +72,7 @@ class OutlineReader {
     SPEXD_RETURN_IF_ERROR(AddOptionalPlane(prefix + "MASK", layout, sizeof(uint32_t)));
     if (!of_targets()) SPEXD_RETURN_IF_ERROR(AddOptionalPlane(prefix + "CHI2PIX", layout, sizeof(float)));
     SPEXD_ASSIGN_OR_RETURN(const int64_t diagonals, AddResolution(prefix, bins));
-    // B_ is of one camera, BR_ of two.
+    // B_ is of one camera, BR_ of two
     outline_.arms.push_back({bins, diagonals, prefix.size() > 2});
     return absl::OkStatus();
   }
@@ -84,7 +84,7 @@ class OutlineReader {
       return wave->Error(absl::StrFormat("has shape %s, must be the %d wavelengths of %sFLUX, at most %d",
                                          line.ShapeText(), bins, prefix, kMaxWavelengthBins));
     }
-    return bytes_.AddImage(*wave, line, 2 * sizeof(double));  // as it is read, and as it is checked
+    return bytes_.AddImage(*wave, line, 2 * sizeof(double));  // as read, and as checked
   }
 
   absl::Status AddPlane(const Hdu& hdu, const ImageLayout& like, int64_t pixel_bytes) {
@@ -96,14 +96,14 @@ class OutlineReader {
     return bytes_.AddImage(hdu, layout, pixel_bytes);
   }
 
-  // One that is filled with 0 where it is missing.
+  // Adds a plane that is filled with 0 if it is missing.
   absl::Status AddOptionalPlane(const std::string& name, const ImageLayout& like, int64_t pixel_bytes) {
     if (const Hdu* const hdu = file_.Find({name})) return AddPlane(*hdu, like, pixel_bytes);
-    bytes_.Add(like.pixels, pixel_bytes);  // no more than the flux, which memory holds
+    bytes_.Add(like.pixels, pixel_bytes);  // no more than the flux, for which there is memory
     return absl::OkStatus();
   }
 
-  // The number of diagonals.
+  // Adds the resolution and returns its number of diagonals.
   absl::StatusOr<int64_t> AddResolution(const std::string& prefix, int64_t bins) {
     SPEXD_ASSIGN_OR_RETURN(const Hdu* const hdu, file_.Get({prefix + "RESOLUTION"}));
     SPEXD_ASSIGN_OR_RETURN(const ImageLayout layout, LayoutOf(*hdu));

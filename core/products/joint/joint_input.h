@@ -19,39 +19,40 @@
 
 namespace spexd {
 
-// What the headers of a source tell before memory is taken for its arrays.
+// The outline of a source, from its headers, before memory is taken for its arrays.
 struct SpectraOutline {
   struct Arm {
     int64_t bins = 0, diagonals = 0;
-    bool combined = false;  // of several cameras, which AnalyseJointly cuts into parts
+    bool combined = false;  // whether it combines several cameras, so that AnalyseJointly cuts it into parts
   };
   SpectraKind kind = SpectraKind::kTargets;
   int64_t rows = 0;
-  std::vector<Arm> arms;     // of a frame one
-  int64_t table_bytes = 0;   // of FIBERMAP, EXP_FIBERMAP and SCORES, and of the first header
-  int64_t decode_bytes = 0;  // an upper estimate of what ReadSpectraInput takes, the result included
+  std::vector<Arm> arms;     // a frame has one
+  int64_t table_bytes = 0;   // size of FIBERMAP, EXP_FIBERMAP and SCORES, and of the first header
+  int64_t decode_bytes = 0;  // upper estimate of the memory that ReadSpectraInput takes, including the result
 };
-// InvalidArgument as KindOfSpectra, or if an HDU of an arm is missing or has not the shape of its X_FLUX.
+// Reads an outline. InvalidArgument as for KindOfSpectra, or if an HDU of an arm is missing or does not have
+// the shape of its X_FLUX.
 absl::StatusOr<SpectraOutline> ReadSpectraOutline(const Source& source, const std::stop_token& stop = {});
 
 struct SpectraInput {
-  std::string name;  // of the file, for errors
+  std::string name;  // name of the file, for errors
   std::variant<TargetSpectra, Frame> spectra;
 };
 absl::StatusOr<SpectraInput> ReadSpectraInput(const Source& source, const Workers& workers = {});
 
-// A frame less its own sky, which it finds (Analyse) after the frame is divided by `fiberflat` (may be null).
-// Frames without a sky (HasSky, or `sky_subtracted`) stay as they are. InvalidArgument: a fiberflat for a
-// frame without a sky, or for spectra of targets, which stay as they are too.
+// Divides a frame by `fiberflat` (may be null), finds its sky (Analyse) and subtracts it. Frames without a
+// sky (HasSky, or `sky_subtracted`) and spectra of targets are left unchanged. InvalidArgument if there is a
+// fiberflat for such an input.
 absl::Status SubtractOwnSky(const Fiberflat* fiberflat, bool sky_subtracted, const Workers& workers,
                             SpectraInput* input);
 
-// Spectra of all inputs: one file of targets' spectra, or frames without their sky (see JoinFrames).
-// InvalidArgument for several files of targets' spectra, or such a file beside frames.
+// Joins the spectra of all inputs: one file of targets' spectra, or frames without their sky (JoinFrames).
+// InvalidArgument for several files of targets' spectra, or for one together with frames.
 absl::StatusOr<TargetSpectra> JoinInputs(std::vector<SpectraInput> inputs);
 
-// Leaves the arms whose letters are among these (B, r, ..); none: all. InvalidArgument, "arms: ..": there is
-// no such arm, or one is of several cameras of which not all are named.
+// Keeps only the arms with these letters (B, r, ..); none: all arms. InvalidArgument, "arms: ..", if there is
+// no such arm, or if an arm combines cameras of which not all are named.
 absl::Status KeepArms(const std::vector<std::string>& letters, TargetSpectra* spectra);
 
 }  // namespace spexd

@@ -7,16 +7,16 @@
 
 namespace spexd {
 
-// A file that was made, which is written or sent in pieces.
+// The bytes of a file, which are written or sent in pieces.
 struct JointFile {
   std::string bytes;
-  int64_t targets = 0, good = 0;  // rows of its table, and those of them without a warning
+  int64_t targets = 0, good = 0;  // number of rows of its table, and number of those without a warning
 };
 
-enum class JointProduct { kVelocities = 1, kModels = 2, kRedshifts = 3 };  // as v1::AnalysisFile
+enum class JointProduct { kVelocities = 1, kModels = 2, kRedshifts = 3 };  // numbers as in v1::AnalysisFile
 inline constexpr JointProduct kJointProducts[] = {JointProduct::kVelocities, JointProduct::kModels,
                                                   JointProduct::kRedshifts};
-// The name in messages, the log and metrics.
+// The name of a product in messages, the log and metrics.
 constexpr const char* NameOf(JointProduct product) {
   switch (product) {
     case JointProduct::kVelocities:

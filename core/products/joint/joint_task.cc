@@ -99,7 +99,7 @@ class JointRun {
   std::optional<RedrockTable> redrock_;
 };
 
-// What the arms of all inputs add up to. `cut`: the widest that is cut into parts.
+// Sums over the arms of all inputs. `cut`: the widest arm that is cut into parts.
 struct ArmSums {
   int64_t rows = 0, arms = 0, parts = 0, bins = 0, widest = 0, cut = 0;
 };
@@ -125,7 +125,7 @@ int64_t TableBytes(const JointSize& size) {
   return bytes;
 }
 
-// Where the lines of each redshift are, in an arm.
+// Bytes of the line positions at all redshifts, for an arm.
 int64_t LinePlanBytes() {
   const LineOptions options = JointRequest().line_options;
   int64_t lines = 0;
@@ -143,14 +143,14 @@ absl::StatusOr<int64_t> RunJointTask(const TargetSpectra& spectra, SpectraKind k
 
 int64_t JointBytes(const JointSize& size) {
   constexpr int64_t kFloat = 4, kUsable = 20, kResolution = 4 * kResolutionDiagonals;
-  constexpr int64_t kSegment = 400;  // per row and bin: of the fit of a target with many exposures
-  constexpr int64_t kRow = 1024;     // of redrock's table and of tables that are made
+  constexpr int64_t kSegment = 400;  // bytes for each row and bin in the fit of a target with many exposures
+  constexpr int64_t kRow = 1024;     // bytes for each row of redrock's table and of the tables that are made
   const ArmSums sums = SumsOf(size);
   int64_t spectra = TableBytes(size), fits = 0, sky = 0;
   for (const SpectraOutline& input : size.inputs) {
     const bool of_targets = input.kind == SpectraKind::kTargets;
     for (const SpectraOutline::Arm& arm : input.arms) {
-      // flux, ivar, mask, and chi2pix until frames are joined.
+      // flux, ivar, mask, and chi2pix until frames are joined
       spectra += kFloat * (arm.diagonals + (of_targets ? 3 : 4)) * input.rows * arm.bins;
       fits += LinePlanBytes() + (size.per_target ? kSegment * input.rows * arm.bins : 0);
       AnalysisSize of_arm = {input.rows, arm.bins, size.templates, 0, size.threads, /*sky=*/false};
@@ -160,26 +160,27 @@ int64_t JointBytes(const JointSize& size) {
       if (!of_targets) sky = std::max(sky, AnalysisBytes(of_arm));
     }
   }
-  // The library as it is prepared for three parts of arms and in between, and for more of them.
+  // The library, prepared for up to three parts of arms and in between; larger if there are more parts.
   constexpr int64_t kParts = 4;
   const int64_t samples = size.samples * std::max(kParts, sums.parts) / kParts;
   fits += AnalysisPartsOf({0, 0, size.templates, samples, size.threads}).kept;
-  // An arm before it is cut, or its scan. That suffices for fits, which are of all arms, in eight.
+  // An arm before it is cut, or its scan. This is enough for the fits, which take all arms together, of up to
+  // eight arms.
   constexpr int64_t kArmsOfFit = 8;
   const int64_t bins = std::max(sums.widest, sums.bins / kArmsOfFit);
   fits += std::max((kUsable + kResolution) * sums.rows * sums.cut,
                    AnalysisPartsOf({sums.rows, bins, size.templates, 0, size.threads}).working);
-  // A file while it is made, from copies of its tables, and all of them until they are sent.
+  // A file while it is made from copies of its tables, and all files until they are sent.
   fits += 2 * JointFileBytes(size) + 4 * TableBytes(size) + kRow * sums.rows;
   return spectra + std::max(sky, fits);
 }
 
 int64_t JointFileBytes(const JointSize& size) {
-  constexpr int64_t kRow = 1024, kPartRow = 64;         // of tables, for each row
-  constexpr int64_t kHdu = 2 * 2880, kFirst = 1 << 20;  // the first memory of a file
+  constexpr int64_t kRow = 1024, kPartRow = 64;         // bytes for each row of the tables
+  constexpr int64_t kHdu = 2 * 2880, kFirst = 1 << 20;  // initial memory of a file
   const ArmSums sums = SumsOf(size);
   const int64_t parts = sums.parts;
-  // FIBERMAP is in two files, and some of its columns in two tables.
+  // FIBERMAP is in two files, and some of its columns are in two tables.
   int64_t bytes = kFirst + 4 * TableBytes(size) + kRow * sums.rows;
   if (size.templates == 0) return bytes;
   const int64_t velocities = static_cast<int64_t>(ScannedVelocities(VelocityOptions()).size());

@@ -21,8 +21,8 @@
 namespace spexd {
 namespace {
 
-constexpr int kMaxText = 256;                    // characters of a cell; redrock writes 20
-constexpr double kMaxStarRedshift = 1500 / 3e5;  // of rvs_desi_fit
+constexpr int kMaxText = 256;                    // limit on characters in a cell; redrock writes 20
+constexpr double kMaxStarRedshift = 1500 / 3e5;  // limit of rvs_desi_fit
 
 bool IsFile(const std::string& path) {
   std::error_code ignored;
@@ -67,7 +67,7 @@ absl::StatusOr<RedrockTable> ReadRedrock(const Source& source, const TargetSpect
   for (const int64_t target : targets) row_of[target] = kNone;
   for (int64_t row = 0; row < view.rows(); ++row) {
     SPEXD_ASSIGN_OR_RETURN(const int64_t target, view.Integer(row, *id));
-    // As in rvs_desi_fit, the last of two counts.
+    // If two rows have one target, the last one counts, as in rvs_desi_fit.
     if (const auto found = row_of.find(target); found != row_of.end()) found->second = row;
   }
   RedrockTable table;

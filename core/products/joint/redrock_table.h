@@ -1,4 +1,4 @@
-// What redrock found for the targets of a file of spectra.
+// The results of redrock for the targets of a file of spectra.
 #ifndef SPEXD_CORE_PRODUCTS_JOINT_REDROCK_TABLE_H_
 #define SPEXD_CORE_PRODUCTS_JOINT_REDROCK_TABLE_H_
 
@@ -11,24 +11,24 @@
 
 namespace spexd {
 
-// A value for each row of the spectra; NaN and "" for targets that redrock has not. Texts have no trailing
-// blanks.
+// Values for each row of the spectra. They are NaN and "" for targets that redrock does not have. Texts have
+// no trailing blanks.
 struct RedrockTable {
   std::vector<double> z;
   std::vector<std::string> spectype, subtype;
 };
 
-// The file of redshifts beside a file of spectra, named as the pipeline names it: redrock-* (or, in old
-// productions, zbest-*) for coadd-* or spectra-*, plain or .gz. "" where there is none.
+// The path of redrock's file beside a file of spectra, with the name that the pipeline gives it: redrock-*
+// (or, in old productions, zbest-*) for coadd-* or spectra-*, plain or .gz. "" if there is no such file.
 std::string RedrockPathOf(const std::string& spectra_path);
 
-// HDU REDSHIFTS, or ZBEST in old files: columns TARGETID, Z, SPECTYPE, SUBTYPE. Rows belong together by their
-// TARGETID. InvalidArgument that names the file where it lacks a column, or has texts of more than 256
+// Reads the columns TARGETID, Z, SPECTYPE and SUBTYPE of HDU REDSHIFTS, or ZBEST in old files. Rows are
+// matched by TARGETID. InvalidArgument, naming the file, if it lacks a column or has texts of more than 256
 // characters.
 absl::StatusOr<RedrockTable> ReadRedrock(const Source& source, const TargetSpectra& spectra);
 
-// Whether each row may be a star of our galaxy: redrock says so, or has a redshift of less than 1500 km/s.
-// This is the rule of rvspecfit's rvs_desi_fit --zbest_select.
+// Whether each row may be a star of our galaxy: redrock classifies it so, or gives it a redshift of less than
+// 1500 km/s. This is the rule of rvspecfit's rvs_desi_fit --zbest_select.
 std::vector<bool> MayBeStars(const RedrockTable& redrock);
 
 }  // namespace spexd

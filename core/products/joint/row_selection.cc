@@ -27,9 +27,9 @@ namespace {
 constexpr int64_t kAllowedStatus = int64_t{1} << 3      // RESTRICTED
                                    | int64_t{1} << 20;  // VARIABLE
 constexpr double kNoSnr = -1e9;
-constexpr int64_t kMaxChoices = 5;  // of an expression, each a factor of up to the length of a name
+constexpr int64_t kMaxChoices = 5;  // in an expression; each multiplies the time by up to a name's length
 
-// Takes rows out of a selection.
+// A selection, from which rows are removed.
 class Rows {
  public:
   explicit Rows(int64_t count) : selected_(static_cast<size_t>(count), true) {}
@@ -39,7 +39,7 @@ class Rows {
     for (size_t row = 0; row < selected_.size(); ++row)
       if (selected_[row]) selected_[row] = good(row);
   }
-  // By the values of a column of integers, if the table has it.
+  // Keeps the rows whose value in a column of integers is good, if the table has the column.
   template <typename Good>
   absl::Status KeepWhere(const RawTable& table, const char* column, const Good& good) {
     if (!HasColumn(table, column)) return absl::OkStatus();
@@ -58,8 +58,8 @@ class Rows {
   std::vector<bool> selected_;
 };
 
-// Why a regular expression is refused before it is tried, "" if it is not: the library takes exponential time
-// for some.
+// The reason to refuse a regular expression without trying it, because the library takes exponential time for
+// some; "" if it is accepted.
 std::string Refused(const std::string& pattern) {
   if (pattern.empty() || pattern.size() > kMaxObjectTypeLength)
     return absl::StrFormat("has %d characters, must have 1 to %d", pattern.size(), kMaxObjectTypeLength);
@@ -78,7 +78,7 @@ std::string Refused(const std::string& pattern) {
                          kMaxChoices);
 }
 
-// Adds the bits whose names a regular expression matches from their beginning on.
+// Adds the bits whose names a regular expression matches from their beginning.
 absl::Status AddBits(const std::string& pattern, std::map<std::string, int64_t>* bits) {
   const auto refused = [&pattern](const std::string& why) {
     return absl::InvalidArgumentError(absl::StrCat("object type \"", ForMessage(pattern), "\": ", why));
@@ -100,14 +100,14 @@ absl::Status AddBits(const std::string& pattern, std::map<std::string, int64_t>*
       "matches no name of a bit of DESI_TARGET; some are MWS_ANY, BGS_ANY, SCND_ANY, STD_FAINT, QSO");
 }
 
-// Whether a bit of the patterns is set in each row; all rows where there is no column of targets.
+// Whether each row has a bit of the patterns; true for all rows if there is no column of targets.
 absl::StatusOr<std::vector<bool>> OfTypes(const RawTable& fibermap,
                                           const std::vector<std::string>& patterns) {
   if (patterns.size() > kMaxObjectTypes) {
     return absl::InvalidArgumentError(
         absl::StrFormat("object types: there are %d, the limit is %d", patterns.size(), kMaxObjectTypes));
   }
-  std::map<std::string, int64_t> bits;  // of each column
+  std::map<std::string, int64_t> bits;  // bits of each column
   for (const TargetBit& bit : kTargetBits) bits[bit.column] = 0;
   for (const std::string& pattern : patterns) SPEXD_RETURN_IF_ERROR(AddBits(pattern, &bits));
   std::vector<bool> match(static_cast<size_t>(fibermap.rows), false);
@@ -123,7 +123,7 @@ absl::StatusOr<std::vector<bool>> OfTypes(const RawTable& fibermap,
   return match;
 }
 
-// The first column of SCORES that has an arm's S/N.
+// The values of the first column of SCORES that has an arm's S/N.
 std::optional<std::vector<double>> SnrOfScores(const TargetSpectra& spectra, const std::string& name) {
   if (!spectra.scores.has_value()) return std::nullopt;
   for (const char* stem : {"MEDIAN_CALIB_SNR_", "MEDIAN_COADD_SNR_", "MEDIAN_COADD_FLUX_SNR_"}) {
@@ -137,7 +137,7 @@ void TakeLarger(const std::vector<double>& values, std::vector<double>* largest)
   for (size_t row = 0; row < values.size(); ++row) (*largest)[row] = std::fmax((*largest)[row], values[row]);
 }
 
-// The largest of all arms. Of cameras that were combined, each counts that SCORES have.
+// The largest S/N of all arms. For combined cameras, each camera that SCORES has counts.
 std::vector<double> LargestSnr(const TargetSpectra& spectra) {
   std::vector<double> largest(static_cast<size_t>(spectra.fibermap.rows), kNoSnr);
   for (const SpectraArm& arm : spectra.arms) {

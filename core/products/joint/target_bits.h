@@ -1,5 +1,5 @@
-// The bits of DESI's columns of targets, as desitarget publishes them (targetmask.yaml of the main survey and
-// of each survey validation).
+// The bits of DESI's target columns, as desitarget publishes them (targetmask.yaml of the main survey and of
+// each survey validation).
 #ifndef SPEXD_CORE_PRODUCTS_JOINT_TARGET_BITS_H_
 #define SPEXD_CORE_PRODUCTS_JOINT_TARGET_BITS_H_
 

@@ -11,10 +11,10 @@
 namespace spexd::traces {
 namespace {
 
-constexpr double kRidge = 1e-6;     // part of the diagonal that is added to it
-constexpr double kMinRidge = 1e-9;  // the same of the largest diagonal entry
+constexpr double kRidge = 1e-6;     // part of the diagonal that is added to the diagonal
+constexpr double kMinRidge = 1e-9;  // part of the largest diagonal entry that is added as well
 
-// Solves a banded symmetric positive definite system in place: `a` [bin, bins further on] becomes the factor,
+// Solves a banded symmetric positive definite system in place. `a` [bin, bins further on] becomes the factor,
 // `x` the solution.
 void SolveBanded(int64_t bins, int64_t width, double* a, double* x) {
   for (int64_t j = 0; j < bins; ++j) {
@@ -38,7 +38,7 @@ void SolveBanded(int64_t bins, int64_t width, double* a, double* x) {
   }
 }
 
-// Weights of a fibre's rows; `model` is what they hold of the common spectrum.
+// Computes the weights of a fibre's rows. `model`: the light of the common spectrum in these rows.
 void TargetWeights(const float* flux, const float* ivar, const float* model, int rows,
                    const TraceShiftOptions& options, std::vector<float>* work, float* weight) {
   const int size = std::min(options.y_block_rows, rows), blocks = std::max(1, rows / size);
@@ -123,7 +123,7 @@ absl::StatusOr<CommonLight> FindCommonLight(const RowSpectra& spectra, const Psf
     }));
     Array<double, 2> normal({bins, slots});
     light.spectrum.assign(static_cast<size_t>(bins), 0);
-    for (const NormalSums& sum : sums) {  // in a fixed order
+    for (const NormalSums& sum : sums) {  // summed in a fixed order
       for (int64_t k = 0; k < normal.size(); ++k) normal.data()[k] += sum.normal.data()[k];
       for (int64_t j = 0; j < bins; ++j) light.spectrum[j] += sum.right[j];
     }

@@ -1,4 +1,4 @@
-// The spectrum common to all fibres, mostly the sky's, and what each fibre's rows hold of it.
+// The spectrum common to all fibres, mostly the sky's, and its light in each fibre's rows.
 #ifndef SPEXD_CORE_TRACES_LIGHT_COMMON_SPECTRUM_H_
 #define SPEXD_CORE_TRACES_LIGHT_COMMON_SPECTRUM_H_
 
@@ -18,31 +18,32 @@
 namespace spexd::traces {
 
 struct CommonLight {
-  std::vector<double> wave;      // Angstrom; bins options.bin_width apart over the domain of the traces
+  std::vector<double> wave;      // Angstrom; bins are options.bin_width apart over the domain of the traces
   std::vector<double> spectrum;  // electrons per bin and fibre
-  // [fibre, row]:
-  Array<float, 2> model;   // the spectrum through the fibre's own spots, electrons
+  // Arrays are [fibre, row]:
+  Array<float, 2> model;   // the spectrum seen through the fibre's own spots, electrons
   Array<float, 2> slope;   // its derivative with respect to the trace's row
-  Array<float, 2> weight;  // of the row spectra: 1 / variance; 0 for outliers and rows that are left out
+  Array<float, 2> weight;  // weight of the row spectra: 1 / variance; 0 for outliers and unused rows
 };
 
 // The bins' wavelengths, Angstrom.
 std::vector<double> CommonWave(const Psf& psf, const TraceShiftOptions& options);
 
-// Solves the normal equations of the common spectrum, `normal` [bins, width]: a bin and those further on,
-// with a ridge of 1e-6 of the diagonal. `right` [bins] becomes the spectrum; `normal` is overwritten.
+// Solves the normal equations of the common spectrum, with a ridge of 1e-6 of the diagonal. `normal` [bins,
+// width] holds a bin's products with itself and the bins further on; it is overwritten. `right` [bins]
+// becomes the spectrum.
 void SolveCommonSpectrum(int64_t bins, int64_t width, double* normal, double* right);
 
 // Solves (sum Psi^T W Psi + 1e-6 diagonal) s = sum Psi^T W g over all fibres, where Psi disperses the
-// spectrum over a fibre's rows (dispersion.h) and g are row spectra. W = 1 / (var g + (target_error e)^2), e
-// = median of |g - Psi s| over y_block_rows rows of a fibre: features of bright targets must not act as
-// shifts of the sky. It is solved twice, the second time with e of the first.
+// spectrum over a fibre's rows (dispersion.h) and g are row spectra. W = 1 / (var g + (target_error e)^2),
+// with e the median of |g - Psi s| over y_block_rows rows of a fibre, so that features of bright targets do
+// not act as shifts of the sky. The system is solved twice, the second time with e from the first solution.
 absl::StatusOr<CommonLight> FindCommonLight(const RowSpectra& spectra, const Psf& psf,
                                             const ShapeTable& shapes, const TraceRows& rows,
                                             const TraceShiftOptions& options, const Workers& workers);
 
-// Shifts in y of each fibre in blocks of y_block_rows rows against the common spectrum, and the fibres'
-// throughputs: the parts of the common spectrum that they have, 0 if not well known.
+// Shifts in y of each fibre, in blocks of y_block_rows rows, against the common spectrum. Throughputs are the
+// fibres' parts of the common spectrum, 0 if not well known.
 struct CommonShifts {
   ShiftMeasurements shifts;
   std::vector<double> throughput;  // [fibre]
@@ -51,7 +52,7 @@ absl::StatusOr<CommonShifts> MeasureCommonShifts(const RowSpectra& spectra, cons
                                                  const TraceRows& rows, const std::vector<double>& positions,
                                                  const TraceShiftOptions& options, const Workers& workers);
 
-// What the lines of the common spectrum do to profiles beside them, RowPass::beside_lines.
+// The change of profiles beside lines of the common spectrum, for RowPass::beside_lines.
 absl::StatusOr<Array<float, 3>> FindBesideLines(const RowSpectra& spectra, const CommonLight& light,
                                                 const std::vector<double>& throughput, const Psf& psf,
                                                 const ShapeTable& shapes, const Workers& workers);

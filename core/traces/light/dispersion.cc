@@ -25,7 +25,7 @@ void EvaluateAlong(const ProfileTile& tile, int degree, int half, float (*psi)[k
   EvaluateTile(tile, degree, half, psi, slope);
 }
 
-// A series at kLanes positions t; the same as EvaluateMany to rounding.
+// Evaluates a series at kLanes positions t. The result equals EvaluateMany's up to rounding.
 void EvaluateSeries(const double* coeff, int count, const double* t, double* out) {
   alignas(64) double b1[kLanes] = {}, b2[kLanes] = {};
   for (int k = count - 1; k > 0; --k) {
@@ -39,7 +39,7 @@ void EvaluateSeries(const double* coeff, int count, const double* t, double* out
   for (int i = 0; i < kLanes; ++i) out[i] = coeff[0] + t[i] * b1[i] - 0.5 * b2[i];
 }
 
-// Integrals over rows of He_b n: out[b - 1][row], kLanes wavelengths side by side.
+// Computes integrals over rows of He_b n: out[b - 1][row], for kLanes wavelengths side by side.
 void EvaluateHermite(const ProfileTile& tile, int degree, int half,
                      float (*out)[2 * kMaxHalfSpot + 1][kLanes]) {
   alignas(64) float previous[kMaxHermiteDegree][kLanes] = {};
@@ -53,7 +53,7 @@ void EvaluateHermite(const ProfileTile& tile, int degree, int half,
       now[t] = 0.39894228f * ExpOfNegative(-0.5f * u[t] * u[t]);
       before[t] = 0;
     }
-    for (int b = 1; b <= degree; ++b) {  // now: He_{b-1} n, whose negative is the integral of He_b n
+    for (int b = 1; b <= degree; ++b) {  // `now` is He_{b-1} n, whose negative is the integral of He_b n
       for (int t = 0; t < kLanes; ++t) {
         if (edge > 0) out[b - 1][edge - 1][t] = previous[b - 1][t] - now[t];
         previous[b - 1][t] = now[t];
@@ -88,7 +88,7 @@ void FillTile(const Psf& psf, const ShapeTable& shapes, int fibre, absl::Span<co
   }
   HWY_DYNAMIC_DISPATCH(EvaluateSeries)
   (psf.traces.y.coeff.Row(fibre).data(), static_cast<int>(psf.traces.y.coeff.shape(1)), scaled, y);
-  // The shape is linear in the wavelength between the first lane and the last.
+  // The shape is taken as linear in the wavelength between the first lane and the last.
   const ShapeTable::At low = shapes.Find(fibre, scaled[0]), high = shapes.Find(fibre, scaled[kLanes - 1]);
   const double span = std::max(scaled[kLanes - 1] - scaled[0], 1e-12);
   float part[kLanes];

@@ -1,4 +1,4 @@
-// How the light of one wavelength is spread over a fibre's rows: spots summed over columns.
+// The spread of the light of one wavelength over a fibre's rows: spots summed over columns.
 #ifndef SPEXD_CORE_TRACES_LIGHT_DISPERSION_H_
 #define SPEXD_CORE_TRACES_LIGHT_DISPERSION_H_
 
@@ -12,7 +12,7 @@
 
 namespace spexd::traces {
 
-// Profiles along the trace of a fibre at some wavelengths. A row spectrum of light s is sum_j s_j psi_j.
+// Profiles along the trace of a fibre, psi_j at wavelength j. A row spectrum of light s is sum_j s_j psi_j.
 struct Dispersion {
   std::vector<int> first_row;  // [wavelength]; may lie off the CCD
   Array<float, 2> value;       // [wavelength, row - first_row]: psi, the part of the light in each row
@@ -21,12 +21,14 @@ struct Dispersion {
   int width() const { return static_cast<int>(value.shape(1)); }
 };
 
-// Profiles of 2 HSIZEY + 1 rows with the shape of GH-0-b, of unit flux; 0 where the PSF has no proper shape.
+// Computes profiles of 2 HSIZEY + 1 rows with the shape of GH-0-b and unit flux. They are 0 where the PSF has
+// no proper shape.
 void Disperse(const Psf& psf, const ShapeTable& shapes, int fibre, absl::Span<const double> wave,
               Dispersion* dispersion);
 
-// P_b(row) = sum_j s_j (integral over the row of He_b n) for b = 1 .. GHDEGY: what lines of the spectrum s
-// contribute to profiles beside them. `out` is [b - 1, row] with rows of the CCD; it is overwritten.
+// Computes P_b(row) = sum_j s_j (integral over the row of He_b n) for b = 1 .. GHDEGY: the contribution of
+// lines of the spectrum s to profiles beside them. `out` is [b - 1, row] with rows of the CCD; it is
+// overwritten.
 void DisperseHermite(const Psf& psf, const ShapeTable& shapes, int fibre, absl::Span<const double> wave,
                      absl::Span<const double> spectrum, Array<float, 2>* out);
 

@@ -1,4 +1,4 @@
-// The formulas of a fit of lines, defined once for processors and GPUs: how sums over rows become parameters.
+// The formulas of a fit of lines, defined once for CPUs and GPUs: from sums over rows to parameters.
 #ifndef SPEXD_CORE_TRACES_LIGHT_LINE_FORMULA_H_
 #define SPEXD_CORE_TRACES_LIGHT_LINE_FORMULA_H_
 
@@ -21,7 +21,7 @@ struct LineSolution {
   double parameter[4], variance[4];
 };
 
-// REQUIRES: a sum of weights, normal[1][1], above 0.
+// Solves for the parameters. REQUIRES: the sum of weights, normal[1][1], is above 0.
 SPEXD_HOST_DEVICE inline LineSolution SolveLines(const LineSums& sums) {
   LineSolution solution = {};
   double scale[4], inverse[16];
@@ -41,7 +41,7 @@ SPEXD_HOST_DEVICE inline LineSolution SolveLines(const LineSums& sums) {
   return solution;
 }
 
-// Whether a row, at z in the stretch, is an outlier of a first fit.
+// Whether a row, at z in the stretch, is an outlier of the first fit.
 SPEXD_HOST_DEVICE inline bool IsLineOutlier(const LineSolution& fit, double flux, double weight, double model,
                                             double z, double slope) {
   constexpr double kClip = 6;          // standard deviations
@@ -49,7 +49,7 @@ SPEXD_HOST_DEVICE inline bool IsLineOutlier(const LineSolution& fit, double flux
   const double light = fit.parameter[0] * model;
   const double left = flux - light - fit.parameter[1] - fit.parameter[2] * z - fit.parameter[3] * slope;
   const double error = kModelError * light;
-  // Both sides times the weight.
+  // Both sides are multiplied by the weight.
   return weight * left * left >= kClip * kClip * (1 + weight * error * error);
 }
 

@@ -12,7 +12,7 @@
 namespace spexd::traces {
 namespace {
 
-// Square roots of what rises above the continuum.
+// The square roots of the light above the continuum.
 std::vector<double> LineRoots(const std::vector<double>& spectrum) {
   std::vector<double> roots = RunningMedian(spectrum, kContinuumBins);
   for (size_t j = 0; j < roots.size(); ++j) roots[j] = std::sqrt(std::max(spectrum[j] - roots[j], 0.0));
@@ -23,7 +23,7 @@ double ScaledWave(const Psf& psf, double wave) {
   return 2 * (wave - psf.traces.y.wave_min) / (psf.traces.y.wave_max - psf.traces.y.wave_min) - 1;
 }
 
-// Rows per Angstrom of a fibre.
+// The number of rows per Angstrom in a fibre.
 double RowsPerAngstrom(const Psf& psf, int fibre, double wave) {
   const double slope = EvaluateLegendre(psf.traces.y.coeff.Row(fibre), ScaledWave(psf, wave)).slope;
   return slope * 2 / (psf.traces.y.wave_max - psf.traces.y.wave_min);
@@ -45,7 +45,7 @@ void SamplesNear(const ReferenceLight& reference, std::vector<double> lines, dou
   }
 }
 
-// A robust mean over fibres of a line's amplitude; fits [fibre].
+// A robust mean over fibres of a line's amplitude; `fits` is [fibre, line].
 double MeanAmplitude(const std::vector<LineFit>& fits, int fibres, int lines, int line) {
   const auto fit = [&](int fibre) -> const LineFit& {
     return fits[static_cast<size_t>(fibre) * lines + line];
@@ -96,7 +96,7 @@ LinePlan PlanLines(const ReferenceLight& reference, const std::vector<double>& l
   const double rows_per_angstrom = std::max(RowsPerAngstrom(psf, fibre, middle), 1e-3);
   plan.half = static_cast<int>(
       std::min(std::ceil(options.window * rows_per_angstrom), static_cast<double>(psf.rows)));
-  // Twice the margin, because the dispersion varies.
+  // Twice the margin of a spot, because the dispersion varies.
   SamplesNear(reference, lines, options.window + (2 * psf.stamp().y.middle + 2) / rows_per_angstrom, &plan);
   return plan;
 }

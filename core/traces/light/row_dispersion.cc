@@ -81,7 +81,7 @@ namespace {
 HWY_EXPORT(AddNormalRows);
 HWY_EXPORT(DisperseSpectrumRows);
 
-// Bins whose spots overlap in any row, rounded up to the slots that there is code for.
+// The number of bins whose spots overlap in any row, rounded up to a number of slots for which there is code.
 int Slots(const Dispersion& dispersion) {
   const int bins = static_cast<int>(dispersion.first_row.size());
   int most = 1, end = 0;
@@ -124,7 +124,7 @@ double SteepestDispersion(const Psf& psf) {
   for (int fibre = 0; fibre < psf.fibres; ++fibre) {
     for (int k = 0; k < kPoints; ++k) {
       const double t = 2.0 * k / (kPoints - 1) - 1;
-      const double rows = EvaluateLegendre(psf.traces.y.coeff.Row(fibre), t).slope;  // per unit of t
+      const double rows = EvaluateLegendre(psf.traces.y.coeff.Row(fibre), t).slope;  // slope per unit of t
       if (rows > 0)
         steepest = std::max(steepest, 0.5 * (psf.traces.y.wave_max - psf.traces.y.wave_min) / rows);
     }

@@ -13,8 +13,8 @@ namespace spexd::traces {
 namespace {
 
 constexpr double kTrialStep = 0.25;  // pixels
-constexpr double kWidth = 1.2;       // pixels, standard deviation of the Gaussian
-constexpr double kAway = 4;          // pixels, beyond which a score counts as another fibre's
+constexpr double kWidth = 1.2;       // standard deviation of the Gaussian, pixels
+constexpr double kAway = 4;          // pixels beyond which a score counts as another fibre's
 constexpr double kBrightest = 3;     // a fibre counts at most this many times the median fibre
 
 CoarseProfile CollapsedProfile(const Image& image, const TraceRows& rows, int fibre, int stride) {
@@ -56,7 +56,7 @@ absl::StatusOr<CoarseShift> FindCoarseShift(const Image& image, const TraceRows&
 }
 
 CoarseShift CoarseShiftOf(std::vector<CoarseProfile> profiles, const TraceShiftOptions& options) {
-  // What is common to all offsets tells nothing.
+  // Light that is the same at all offsets says nothing about the shift.
   for (CoarseProfile& profile : profiles) {
     const double least = std::min(*std::min_element(profile.begin(), profile.end()), 0.0);
     for (double& value : profile) value -= least;

@@ -1,5 +1,5 @@
-// The formulas of the pass over the image, defined once for processors and GPUs: the profile of a fibre
-// across (or along) its trace, and the fit of one row of a fibre. All in float32.
+// The formulas of the pass over the image, defined once for CPUs and GPUs: the profile of a fibre across (or
+// along) its trace, and the fit of one row of a fibre. All are in float32.
 //
 // A spot of the GAUSS-HERMITE PSF summed over its rows has the profile sum_a c_a He_a(u) n(u), u = (x - X) /
 // sigma, with n the density of the normal distribution, because integrals of He_b n vanish for b > 0. Its
@@ -13,18 +13,18 @@
 
 #include "core/base/host_device.h"
 
-// Loops over lanes become vector instructions only if what they call is inlined.
+// Loops over lanes become vector instructions only if the functions that they call are inlined.
 #define SPEXD_TRACES_INLINE inline __attribute__((always_inline))
 
 namespace spexd::traces {
 
-// The functions have no branches: compilers can make vector instructions of them.
+// These functions have no branches, so that compilers can make vector instructions of them.
 
-// exp(x) for x <= 0, to a relative error of 5e-7 + 8e-8 |x|, the second part from rounding x log2(e); 2e-38
-// below -87.
+// exp(x) for x <= 0, to a relative error of 5e-7 + 8e-8 |x|, whose second part comes from rounding x log2(e);
+// 2e-38 below -87.
 SPEXD_HOST_DEVICE SPEXD_TRACES_INLINE float ExpOfNegative(float x) {
   const float y = (x > -87.0f ? x : -87.0f) * 1.44269504f;
-  const int whole = static_cast<int>(y - 0.5f);  // rounds to the nearest: y <= 0
+  const int whole = static_cast<int>(y - 0.5f);  // rounds to the nearest, because y <= 0
   const float f = (y - static_cast<float>(whole)) * 0.693147181f;
   const float p =
       1.0f + f * (1.0f + f * (0.5f + f * (0.166666667f +
@@ -46,13 +46,13 @@ SPEXD_HOST_DEVICE SPEXD_TRACES_INLINE float NormalProbability(float u, float den
   return 0.5f + std::copysign(0.5f - tail, u);
 }
 
-// A profile's integral from -infinity to a position, and the profile there, per unit of u.
+// The integral of a profile from -infinity to a position, and the profile at that position, per unit of u.
 struct ProfileEdge {
   float integral;
   float density;
 };
 
-// Both at u for coefficients c[0], c[stride], .. c[kDegree * stride].
+// The integral and the profile at u, for coefficients c[0], c[stride], .. c[kDegree * stride].
 template <int kDegree>
 SPEXD_HOST_DEVICE SPEXD_TRACES_INLINE ProfileEdge ProfileAt(float u, const float* c, int stride) {
   const float raised = u > -40.0f ? u : -40.0f, bounded = raised < 40.0f ? raised : 40.0f;
@@ -70,8 +70,8 @@ SPEXD_HOST_DEVICE SPEXD_TRACES_INLINE ProfileEdge ProfileAt(float u, const float
   return {integral, density};
 }
 
-// Sums over the pixels of a row of a fibre: w phi^2, w phi phi', w phi'^2, where phi is the profile, phi' its
-// derivative with respect to its centre and w the ivar of a pixel.
+// Sums over the pixels of a row of a fibre: w phi^2, w phi phi' and w phi'^2. phi is the profile, phi' its
+// derivative with respect to its centre, and w the ivar of a pixel.
 struct RowNormal {
   float pp, pd, dd;
 };
@@ -80,16 +80,17 @@ SPEXD_HOST_DEVICE SPEXD_TRACES_INLINE float Determinant(const RowNormal& n) {
   return n.pp * n.dd - n.pd * n.pd;
 }
 
-// Least part of phi^2 on usable pixels, and least part of pp dd that is the determinant, of a row in use.
+// Limits for a row to be used: the least part of phi^2 on usable pixels, and the least determinant as a part
+// of pp dd.
 inline constexpr float kMinProfileSeen = 0.5f;
 inline constexpr float kMinDeterminant = 0.05f;
 
-// Whether a row tells flux and moment: `seen` is the part of phi^2 on usable pixels.
+// Whether a row determines flux and moment. `seen`: the part of phi^2 on usable pixels.
 SPEXD_HOST_DEVICE SPEXD_TRACES_INLINE bool IsUsableRow(const RowNormal& n, float seen) {
   return seen > kMinProfileSeen && n.pp > 0 && Determinant(n) > kMinDeterminant * n.pp * n.dd;
 }
 
-// Flux and moment (flux times shift) from the sums tp of w phi r and td of w phi' r over the residuals r.
+// Flux and moment (flux times shift), from the sums tp of w phi r and td of w phi' r over the residuals r.
 struct RowSolution {
   float flux, moment;
 };
@@ -98,7 +99,7 @@ SPEXD_HOST_DEVICE SPEXD_TRACES_INLINE RowSolution SolveRow(const RowNormal& n, f
   return {(tp * n.dd - td * n.pd) * inverse, (td * n.pp - tp * n.pd) * inverse};
 }
 
-// Variance of a pixel for its test: noise, and an error of the profile in proportion to the row's peak.
+// The variance of a pixel in its test: noise, and an error of the profile in proportion to the row's peak.
 SPEXD_HOST_DEVICE SPEXD_TRACES_INLINE float PixelVariance(float ivar, float peak, float profile_error) {
   const float error = profile_error * peak;
   return 1.0f / ivar + error * error;

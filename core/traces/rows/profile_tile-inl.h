@@ -1,4 +1,4 @@
-// Profiles of kLanes rows at once, in vector lanes. Included once for each instruction set of Highway's.
+// Profiles of kLanes rows at once, in vector lanes. Included once for each of Highway's instruction sets.
 #if defined(SPEXD_CORE_TRACES_ROWS_PROFILE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPEXD_CORE_TRACES_ROWS_PROFILE_TILE_INL_H_
 #undef SPEXD_CORE_TRACES_ROWS_PROFILE_TILE_INL_H_
@@ -37,8 +37,8 @@ void EvaluateTileOfDegree(const ProfileTile& tile, int half, float (*phi)[kLanes
   }
 }
 
-// Profiles integrated over the 2 half + 1 pixels about the middle one, and their derivatives with respect to
-// the centre. `degree`: of the coefficients that are not 0.
+// Evaluates profiles integrated over the 2 half + 1 pixels about the middle one, and their derivatives with
+// respect to the centre. `degree`: the highest degree of coefficients that are not 0.
 HWY_INLINE void EvaluateTile(const ProfileTile& tile, int degree, int half, float (*phi)[kLanes],
                              float (*dphi)[kLanes]) {
   if (degree <= 6) return EvaluateTileOfDegree<6>(tile, half, phi, dphi);

@@ -11,7 +11,7 @@ inline constexpr int kLanes = 16;
 struct alignas(64) ProfileTile {
   float centre[kLanes];                        // relative to the middle pixel
   float inverse_sigma[kLanes];                 // 1 / pixels
-  float coeff[kMaxHermiteDegree + 1][kLanes];  // of He_a; 0 beyond the PSF's degree
+  float coeff[kMaxHermiteDegree + 1][kLanes];  // coefficients of He_a; 0 beyond the PSF's degree
 };
 
 }  // namespace spexd::traces

@@ -23,9 +23,10 @@ namespace spexd::traces {
 
 inline constexpr int kFit = 2 * TraceShiftOptions::kFitHalf + 1;
 inline constexpr int kModel = 2 * TraceShiftOptions::kModelHalf + 1;
-inline constexpr int kFirstFit = TraceShiftOptions::kModelHalf - TraceShiftOptions::kFitHalf;  // of kModel
+// The first of the kModel columns that is fitted.
+inline constexpr int kFirstFit = TraceShiftOptions::kModelHalf - TraceShiftOptions::kFitHalf;
 
-// kLanes rows of one fibre.
+// A tile of kLanes rows of one fibre.
 struct alignas(64) FibreTile {
   float pixel[kFit][kLanes], ivar[kFit][kLanes];
   float phi[kModel][kLanes], dphi[kModel][kLanes];
@@ -33,7 +34,7 @@ struct alignas(64) FibreTile {
   float usable[kLanes];                                    // 1 or 0
   float flux[kLanes], moment[kLanes], worst[kLanes];       // worst: largest squared pull of a pixel
   int middle[kLanes];                                      // column of the middle pixel
-  bool reaches;                                            // any of the rows
+  bool reaches;                                            // whether the trace reaches any of the rows
 };
 
 // Buffers of one thread.
@@ -70,7 +71,7 @@ void LoadFibre(const RowPass& pass, int fibre, int first_row, FibreTile* tile) {
     const double x = std::clamp(last.x, -1e6, 1e6), middle = std::floor(x + 0.5);
     profile.centre[t] = static_cast<float>(x - middle);
     tile->middle[t] = static_cast<int>(middle);
-    if (!(middle > -kModel && middle < image.columns() + kModel)) {  // off the CCD: any column will do
+    if (!(middle > -kModel && middle < image.columns() + kModel)) {  // off the CCD, where any column will do
       tile->usable[t] = 0;
       profile.centre[t] = 0;
       tile->middle[t] = static_cast<int>(std::clamp(middle, -1.0 * kModel, image.columns() + 1.0 * kModel));
@@ -84,7 +85,7 @@ void LoadFibre(const RowPass& pass, int fibre, int first_row, FibreTile* tile) {
     if (!rows.Reaches(fibre, first_row + t * pass.stride)) tile->middle[t] = tile->middle[first_lane];
   }
 
-  // The shape is linear in the row between the first lane and the last.
+  // The shape is taken as linear in the row between the first lane and the last.
   const ShapeTable::At low = pass.shapes->Find(fibre, first.t), high = pass.shapes->Find(fibre, last.t);
   const float span = static_cast<float>(std::max(last_lane - first_lane, 1));
   alignas(64) float part[kLanes], scale[kLanes];
@@ -155,7 +156,7 @@ void LoadFibre(const RowPass& pass, int fibre, int first_row, FibreTile* tile) {
   for (int t = 0; t < kLanes; ++t) {
     const RowNormal normal = {tile->pp[t], tile->pd[t], tile->dd[t]};
     if (!IsUsableRow(normal, whole[t] > 0 ? seen[t] / whole[t] : 0)) {
-      // The row then takes part in no sum.
+      // The row takes part in no sum.
       tile->usable[t] = 0;
       tile->pp[t] = tile->dd[t] = 1;
       tile->pd[t] = 0;
@@ -164,8 +165,8 @@ void LoadFibre(const RowPass& pass, int fibre, int first_row, FibreTile* tile) {
   }
 }
 
-// Updates flux and moment from what the model leaves; `model` is null in the first sweep. The last sweep also
-// finds the worst pixels.
+// Updates flux and moment from the residuals of the model, which is null in the first sweep. The last sweep
+// also finds the worst pixels.
 void UpdateFibre(const float* model, int64_t width, int first_column, float profile_error, bool first,
                  bool last, FibreTile* tile) {
   alignas(64) float residual[kFit][kLanes], tp[kLanes] = {}, td[kLanes] = {};
@@ -189,7 +190,7 @@ void UpdateFibre(const float* model, int64_t width, int first_column, float prof
     const RowSolution step = SolveRow({tile->pp[t], tile->pd[t], tile->dd[t]}, tp[t], td[t]);
     tile->flux[t] += tile->usable[t] * step.flux;
     tile->moment[t] += tile->usable[t] * step.moment;
-    if (first) {  // noise must not spoil the neighbours
+    if (first) {  // bounded, so that noise does not spoil the neighbours
       const float most = tile->flux[t] < 0 ? -tile->flux[t] : tile->flux[t];
       const float bounded = tile->moment[t] < -most ? -most : tile->moment[t];
       tile->moment[t] = bounded > most ? most : bounded;
@@ -288,7 +289,7 @@ absl::Status FitRows(const RowPass& pass, const TraceShiftOptions& options, cons
   for (Array<float, 2>* values : {&spectra->flux, &spectra->ivar, &spectra->moment, &spectra->moment_ivar}) {
     values->Assign({fibres, rows});
   }
-  constexpr int kTiles = 16;  // of a piece of work
+  constexpr int kTiles = 16;  // number of tiles in a piece of work
   const int bundles = (fibres + options.bundle_size - 1) / options.bundle_size;
   const int piece_rows = kTiles * kLanes * pass.stride, pieces = (rows + piece_rows - 1) / piece_rows;
   return ParallelFor(int64_t{bundles} * pieces, workers, [&](int64_t index) {

@@ -1,4 +1,4 @@
-// The pass over the image: spectra of CCD rows, with the shift of each fibre in each row.
+// The pass over the image: spectra of CCD rows, and the shift of each fibre in each row.
 #ifndef SPEXD_CORE_TRACES_ROWS_ROW_PASS_H_
 #define SPEXD_CORE_TRACES_ROWS_ROW_PASS_H_
 
@@ -12,29 +12,30 @@
 
 namespace spexd::traces {
 
-// Arrays are [fibre, row]; ivars are 0 for rows that are left out.
+// The result of a pass. Arrays are [fibre, row]; ivars are 0 for rows that are left out.
 struct RowSpectra {
   Array<float, 2> flux;         // electrons in the row
-  Array<float, 2> ivar;         // of flux, with the moment eliminated
+  Array<float, 2> ivar;         // ivar of the flux, with the moment eliminated
   Array<float, 2> moment;       // flux times the trace's shift in this row, electrons x pixels
-  Array<float, 2> moment_ivar;  // with the flux eliminated
+  Array<float, 2> moment_ivar;  // ivar of the moment, with the flux eliminated
 };
 
 struct RowPass {
   const Image* image;
   const ShapeTable* shapes;
   const TraceRows* rows;
-  // What lines do to profiles: [fibre, b - 1, row] is P_b / P_0, where P_b = sum over bins of flux times the
-  // row's integral of He_b n along the trace. Empty: light is smooth along the trace.
+  // The change of profiles beside lines: [fibre, b - 1, row] is P_b / P_0, where P_b = sum over bins of flux
+  // times the row's integral of He_b n along the trace. Empty: light is smooth along the trace.
   const Array<float, 3>* beside_lines;
   double profile_error;  // fraction of a profile's peak by which a pixel may be off
-  int stride;            // every so many rows are used; in others, all is 0
+  int stride;            // every stride-th row is used; in the others, all is 0
 };
 
-// Fits p = sum over fibres of flux phi + moment dphi/dx in each CCD row by weighted least squares of two
-// unknowns per fibre on 2 kFitHalf + 1 columns, with phi the fibre's profile across its trace. Neighbours in
-// a bundle are removed by Jacobi sweeps. A row of a fibre is left out if pixels are missing or one does not
-// fit (profile_formula.h). The result is the same to the bit for any number of threads.
+// Fits p = sum over fibres of flux phi + moment dphi/dx in each CCD row, with phi the fibre's profile across
+// its trace. It is a weighted least-squares fit of two unknowns for each fibre on 2 kFitHalf + 1 columns.
+// Jacobi sweeps remove the light of neighbours in a bundle. A row of a fibre is left out if pixels are
+// missing or one does not fit (profile_formula.h). The result is the same to the bit for any number of
+// threads.
 absl::Status FitRows(const RowPass& pass, const TraceShiftOptions& options, const Workers& workers,
                      RowSpectra* spectra);
 

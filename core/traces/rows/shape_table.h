@@ -10,7 +10,7 @@
 namespace spexd::traces {
 
 // Widths and Gauss-Hermite coefficients of each fibre at uniform wavelengths over the domain of the traces,
-// linear in between. Tails of spots are left out.
+// interpolated linearly between them. Tails of spots are left out.
 class ShapeTable {
  public:
   static constexpr int kNodes = 257;
@@ -20,10 +20,10 @@ class ShapeTable {
   int degree_x() const { return degree_x_; }
   int degree_y() const { return degree_y_; }
 
-  // Parameters of a fibre at t, the wavelength scaled to [-1, 1] over the domain.
+  // The parameters of a fibre at t, the wavelength scaled to [-1, 1] over the domain.
   class At {
    public:
-    float inverse_sigma_x() const { return Value(0); }  // 0 where a width is not positive
+    float inverse_sigma_x() const { return Value(0); }  // 0 if the width is not positive
     float inverse_sigma_y() const { return Value(1); }
     float hermite(int a, int b) const {
       return Value(2 + a * stride_ + b);

@@ -1,4 +1,4 @@
-// Where each fibre's trace crosses each row of the CCD.
+// The positions at which each fibre's trace crosses the rows of the CCD.
 #ifndef SPEXD_CORE_TRACES_ROWS_TRACE_ROWS_H_
 #define SPEXD_CORE_TRACES_ROWS_TRACE_ROWS_H_
 
@@ -13,11 +13,12 @@
 
 namespace spexd::traces {
 
-// The inverse of Y(wavelength), found by Newton's method at every 16th row; a cubic with its values and
-// slopes there is used in between, which is off by less than 1e-6 pixels for smooth traces.
+// The inverse of Y(wavelength), found by Newton's method at every 16th row. In between, a cubic with the
+// values and slopes found there is used, which is off by less than 1e-6 pixels for smooth traces.
 class TraceRows {
  public:
-  // A fibre whose Y does not increase with the wavelength, or whose traces leave all bounds, has no rows.
+  // Finds the rows of all fibres. A fibre whose Y does not increase with the wavelength, or whose traces
+  // leave all bounds, has no rows.
   static absl::StatusOr<TraceRows> Make(const Psf& psf, const Workers& workers);
 
   int fibres() const { return static_cast<int>(first_row_.size()); }
@@ -27,7 +28,7 @@ class TraceRows {
   bool HasRows(int fibre) const { return end_row_[fibre] > first_row_[fibre]; }
   bool Reaches(int fibre, int row) const { return row >= first_row_[fibre] && row < end_row_[fibre]; }
 
-  // REQUIRES: Reaches(fibre, row).
+  // The position of a fibre's trace at a row. REQUIRES: Reaches(fibre, row).
   TracePosition At(int fibre, int row) const { return TraceAt(&nodes_(fibre, 0, 0), row); }
 
  private:

@@ -1,4 +1,4 @@
-// The formulas of a block's shift in x (x_shifts.h), defined once for processors and GPUs.
+// The formulas of a block's shift in x (x_shifts.h), defined once for CPUs and GPUs.
 #ifndef SPEXD_CORE_TRACES_ROWS_X_FORMULA_H_
 #define SPEXD_CORE_TRACES_ROWS_X_FORMULA_H_
 
@@ -11,7 +11,7 @@ struct XSums {
   double top = 0, signal = 0, noise = 0, row_sum = 0;
   int count = 0;
 
-  // A row with flux g and moment h, and their inverse variances; left out if the moment's is 0.
+  // Adds a row with flux g, moment h and their inverse variances. A row whose moment has none is left out.
   SPEXD_HOST_DEVICE void Add(int row, double g, double ivar, double h, double moment_ivar) {
     if (!(moment_ivar > 0)) return;
     const double w = moment_ivar;
@@ -22,9 +22,9 @@ struct XSums {
     row_sum += w * g * g * row;
   }
   SPEXD_HOST_DEVICE bool IsMeasured(int block_rows) const {
-    constexpr double kMinSignal = 25;        // least sum w (g^2 - var g): an error below 0.2 pixels
-    constexpr double kMinSignalPart = 0.25;  // least part of sum w g^2; below, noise dominates the flux
-    constexpr int kMinRowsPart = 4;          // a block needs one in so many of its rows
+    constexpr double kMinSignal = 25;        // least sum w (g^2 - var g), for an error below 0.2 pixels
+    constexpr double kMinSignalPart = 0.25;  // least part of sum w g^2; below it, noise dominates the flux
+    constexpr int kMinRowsPart = 4;          // a block needs one of so many of its rows
     return signal > kMinSignal && signal > kMinSignalPart * noise && count >= block_rows / kMinRowsPart;
   }
   SPEXD_HOST_DEVICE double Shift() const { return top / signal; }

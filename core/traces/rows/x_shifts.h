@@ -13,10 +13,10 @@
 
 namespace spexd::traces {
 
-// One measurement per fibre and block: with flux g, moment h and weights w = 1 / var h of its rows, dx = sum
-// w g h / sum w (g^2 - var g). The variance of g is subtracted because noise in g would otherwise pull dx to
-// 0. A block without enough light has info 0. `positions` are the fibres' u; a block of a pass over every
-// stride-th row has stride times options.block_rows rows.
+// Makes one measurement for each fibre and block. With flux g, moment h and weights w = 1 / var h of its
+// rows, dx = sum w g h / sum w (g^2 - var g). The variance of g is subtracted because noise in g would
+// otherwise pull dx to 0. A block without enough light has info 0. `positions` are the fibres' u. In a pass
+// over every stride-th row, a block has stride times options.block_rows rows.
 absl::StatusOr<ShiftMeasurements> MeasureXShifts(const RowSpectra& spectra, const TraceRows& rows,
                                                  const std::vector<double>& positions, int stride,
                                                  const TraceShiftOptions& options, const Workers& workers);

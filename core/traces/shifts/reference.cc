@@ -13,11 +13,11 @@
 namespace spexd {
 namespace {
 
-constexpr double kSampleStep = 0.2;  // Angstrom, of gathered samples
+constexpr double kSampleStep = 0.2;  // Angstrom between gathered samples
 constexpr int kContinuumSamples = 121;
-constexpr double kFaintestLine = 1e-3;  // of the strongest one
+constexpr double kFaintestLine = 1e-3;  // part of the strongest line
 
-// The reference's first bytes of a line, for messages.
+// The first bytes of a reference's line, for messages.
 std::string Excerpt(absl::string_view line) {
   constexpr size_t kLongest = 40;
   std::string text;
@@ -78,7 +78,7 @@ ReferenceLight::ReferenceLight(const ReferenceSpectrum& spectrum, double wave_mi
     step[k] = (wave[high] - wave[low]) / static_cast<double>(high - low);
   }
   std::vector<double> sorted = step;
-  const double longest = 2 * Median(sorted);  // samples without light may be missing
+  const double longest = 2 * Median(sorted);  // longer steps span samples without light
   std::vector<double> total;
   int64_t first = 0;
   for (size_t k = 0; k < count; ++k) {

@@ -9,7 +9,7 @@
 namespace spexd {
 namespace {
 
-// Standard error of the series at a position.
+// The standard error of the series at a position.
 double ErrorAt(const std::vector<SeriesTerm>& terms, const std::vector<double>& covariance, double u,
                double t) {
   const size_t n = terms.size();

@@ -1,4 +1,4 @@
-// The formulas of the fit of a series (series.h), defined once for processors and GPUs.
+// The formulas of the fit of a series (series.h), defined once for CPUs and GPUs.
 #ifndef SPEXD_CORE_TRACES_SHIFTS_SERIES_FORMULA_H_
 #define SPEXD_CORE_TRACES_SHIFTS_SERIES_FORMULA_H_
 
@@ -15,7 +15,7 @@ inline constexpr double kMaxFloor = 1;         // pixels
 inline constexpr int kMaxSeriesRounds = 20;
 inline constexpr int kMaxSeriesTerms = (kMaxShiftDegree + 1) * (kMaxShiftDegree + 1);
 
-// L_a(u) L_b(t).
+// The term L_a(u) L_b(t) of a series.
 struct SeriesTerm {
   int a, b;
 };
@@ -29,20 +29,21 @@ SPEXD_HOST_DEVICE inline void SeriesBasis(const SeriesTerm* terms, int count, do
   for (int k = 0; k < count; ++k) out[k] = over_u[terms[k].a] * over_t[terms[k].b];
 }
 
-// The floor with which outliers are judged: never nearly 0, or good measurements of bright light would be.
+// The floor for judging outliers. It is never nearly 0, because good measurements of bright light would then
+// be outliers.
 SPEXD_HOST_DEVICE inline double JudgedFloor(double floor, double first_floor) {
   return floor < 0.25 * first_floor ? 0.25 * first_floor : floor;
 }
-// The squared pull at which a measurement is an outlier, given the median of all squared pulls.
+// The squared pull from which a measurement is an outlier, given the median of all squared pulls.
 SPEXD_HOST_DEVICE inline double OutlierLimit(double block_clip, double median) {
   const double spread = median / kMedianChi2;
   return block_clip * block_clip * (spread > 1 ? spread : 1);
 }
-// The floor squared with which a measurement would be at the median of chi-squared.
+// The squared floor that puts a measurement at the median of chi-squared.
 SPEXD_HOST_DEVICE inline double FloorSquared(double residual2, double variance) {
   return residual2 / kMedianChi2 - variance;
 }
-// The next floor, given the median of all measurements' floors squared.
+// The next floor, given the median of all measurements' squared floors.
 SPEXD_HOST_DEVICE inline double NextFloor(double median) {
   const double floor = std::sqrt(median > 0 ? median : 0);
   return floor < kMaxFloor ? floor : kMaxFloor;

@@ -10,13 +10,13 @@
 
 namespace spexd {
 
-// A diagonal entry of the factor, from what is left of the matrix' own entry. What rounding has made less
-// than 1e-14 of this is raised to it.
+// A diagonal entry of the factor. `left`: what remains of the matrix's own entry. If rounding has made it
+// less than 1e-14 of that entry, it is raised to this.
 SPEXD_HOST_DEVICE inline double PositivePivot(double left, double diagonal) {
   return std::sqrt(left > 1e-14 * diagonal ? left : diagonal > 0 ? 1e-14 * diagonal : 1);
 }
 
-// Inverts `matrix` [n, n] in place; its lower triangle is read, the whole inverse is written.
+// Inverts `matrix` [n, n] in place. Its lower triangle is read; the whole inverse is written.
 SPEXD_HOST_DEVICE inline void InvertPositive(double* matrix, size_t n) {
   for (size_t k = 0; k < n; ++k) {
     const double diagonal = matrix[k * n + k];
@@ -30,7 +30,7 @@ SPEXD_HOST_DEVICE inline void InvertPositive(double* matrix, size_t n) {
       }
     }
   }
-  // The inverse of the factor, row by row, then of the matrix: its transpose times itself.
+  // Inverts the factor row by row, then the matrix: the transpose of that inverse times itself.
   for (size_t k = 0; k < n; ++k) {
     const double scale = 1 / matrix[k * n + k];
     for (size_t l = 0; l < k; ++l) {
@@ -44,7 +44,7 @@ SPEXD_HOST_DEVICE inline void InvertPositive(double* matrix, size_t n) {
     for (size_t l = 0; l <= k; ++l) {
       double sum = 0;
       for (size_t m = k; m < n; ++m) sum += matrix[m * n + k] * matrix[m * n + l];
-      matrix[k * n + l] = sum;  // rows below still hold the factor's inverse
+      matrix[k * n + l] = sum;  // rows below still hold the inverse of the factor
     }
   }
   for (size_t k = 0; k < n; ++k) {

@@ -1,5 +1,5 @@
-// The steps of Levenberg and Marquardt that fit a star, on processors and devices alike: constants, damped
-// steps within ranges, errors.
+// The Levenberg-Marquardt steps that fit a star, for CPUs and devices: constants, damped steps within ranges,
+// and errors.
 #ifndef SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_FIT_STEPS_H_
 #define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_FIT_STEPS_H_
 
@@ -11,44 +11,48 @@
 namespace spexd {
 
 inline constexpr int kMaxTemplateParameters = 4;
-// The velocity, the templates' parameters, vsini^2.
+// The parameters of a fit: the velocity, the templates' parameters, vsini^2.
 inline constexpr int kMaxFitParameters = kMaxTemplateParameters + 2;
 inline constexpr int kMaxContinuumDegree = 20;
 
 inline constexpr double kMaxVsini = 300;    // km/s
 inline constexpr double kVelocityUnit = 5;  // km/s
 inline constexpr double kVsini2Unit = 400;  // (km/s)^2
-inline constexpr double kMaxFitStep = 8;    // units
-// Steps of vsini^2 may be longer by this part of its value: fast rotation is many units from none.
+inline constexpr double kMaxFitStep = 8;    // in the parameter's unit (FitRanges)
+// Part of the value of vsini^2 by which its steps may be longer, because fast rotation is many units away
+// from none.
 inline constexpr double kVsini2Growth = 0.5;
 inline constexpr int kMaxFitSteps = 30;
-// Of chi-square. A fit ends when a step gained less, or when the next is expected to: close to the minimum
-// chi-square has no more digits to judge steps by.
+// The gain of chi-square that ends a fit: a step gained less, or the next is expected to. Close to the
+// minimum, chi-square has not enough digits to judge steps by.
 inline constexpr double kEnoughGained = 1e-4;
 inline constexpr double kFirstDamping = 1e-3, kMinDamping = 1e-9, kMaxDamping = 1e8;
-// Factors of the damping after a step that was accepted or refused.
+// Factors of the damping after an accepted and after a refused step.
 inline constexpr double kLessDamping = 1.0 / 8, kMoreDamping = 5;
-// A step expected to gain what was expected of a refused one, within this part of it, is taken for the same
-// step: it is refused without an evaluation.
+// The relative difference in expected gain below which a step counts as the same as a refused one. It is
+// refused without an evaluation.
 inline constexpr double kSameGain = 0.05;
-// A parameter at the end of its range is beyond it if chi-square would fall there by more: 3 sigma.
+// The fall of chi-square, 3 sigma, above which a parameter at the end of its range is beyond it: chi-square
+// would fall by more further on.
 inline constexpr double kBeyondRange = 9;
-inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // of the continuum's normal matrix
+inline constexpr double kContinuumPrior = 1e-13, kScanPrior = 1e-12;  // parts of A_00, added to its diagonal
 
-// The ranges of the parameters, and the units in which their steps are like.
+// The ranges of the parameters, and the units in which their steps are comparable.
 struct FitRanges {
-  int moving = 0;  // parameters that may move; one after them, vsini^2 without rotation, may not
+  // The number of parameters that may move. vsini^2 follows them and does not move without rotation.
+  int moving = 0;
   double least[kMaxFitParameters], most[kMaxFitParameters], unit[kMaxFitParameters];
-  double growth[kMaxFitParameters];  // of a value, by which steps may be longer than kMaxFitStep
+  double growth[kMaxFitParameters];  // part of the value by which steps may exceed kMaxFitStep
 };
 
-// Half of chi-square's second derivatives and minus half of its first, with the continuum following.
+// Half of chi-square's second derivatives and minus half of its first, where the continuum is fitted at each
+// point.
 struct FitCurvature {
   double h[kMaxFitParameters * kMaxFitParameters];  // rows kMaxFitParameters apart
   double g[kMaxFitParameters];
 };
 
-// The increment of vsini^2 whose difference stands for the derivative.
+// The increment of vsini^2 for a difference in place of the derivative.
 SPEXD_HOST_DEVICE inline double Vsini2Increment(double vsini2) {
   return 0.02 * vsini2 > 25.0 ? 0.02 * vsini2 : 25.0;
 }
@@ -57,8 +61,8 @@ SPEXD_HOST_DEVICE inline double WithinRange(double value, double least, double m
   return value < least ? least : value > most ? most : value;
 }
 
-// The velocity at the minimum of the parabola through chi-square at `at` and those a step of the scan before
-// and after; at most a half of a step off. `next`: at + step.
+// The velocity at the minimum of the parabola through chi-square at `at` and one step of the scan before and
+// after; at most half a step from `at`. `next`: `at` + step.
 SPEXD_HOST_DEVICE inline double RefinedVelocity(double before, double chi2, double after, double at,
                                                 double next) {
   const double bend = before - 2 * chi2 + after;
@@ -66,9 +70,9 @@ SPEXD_HOST_DEVICE inline double RefinedVelocity(double before, double chi2, doub
   return at + 0.5 * (next - at) * WithinRange((before - after) / bend, -1, 1);
 }
 
-// The next point x + d with (H + damping diag(H)) d = g in units, |d| at most kMaxFitStep of them plus the
-// growth, within the ranges. Parameters at the end of their range that chi-square pushes against it do not
-// move. Returns false if the damping is too little for H.
+// Computes the next point x + d with (H + damping diag(H)) d = g, in units. |d| is at most kMaxFitStep units
+// plus the growth, and x + d is within the ranges. Parameters that chi-square pushes against the end of their
+// range do not move. Returns false if the damping is too small for H.
 SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const FitRanges& ranges,
                                          const double* x, double damping, double* next) {
   constexpr int kStride = kMaxFitParameters;
@@ -77,8 +81,8 @@ SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const Fi
     free[q] = q < ranges.moving && !(x[q] <= ranges.least[q] && curvature.g[q] < 0) &&
               !(x[q] >= ranges.most[q] && curvature.g[q] > 0);
   }
-  // The system has a size that compilers know, so that devices solve it in registers: what does not move has
-  // a row of the unit matrix.
+  // The system has a size known to compilers, so that devices solve it in registers. Parameters that do not
+  // move have a row of the unit matrix.
   double matrix[kMaxFitParameters * kMaxFitParameters], step[kMaxFitParameters];
   for (int q = 0; q < kStride; ++q) {
     step[q] = free[q] ? curvature.g[q] * ranges.unit[q] : 0;
@@ -99,7 +103,7 @@ SPEXD_HOST_DEVICE inline bool DampedStep(const FitCurvature& curvature, const Fi
   return true;
 }
 
-// What the step from x to `next` takes from chi-square where H and g tell all of it.
+// The fall of chi-square from x to `next` that H and g predict.
 SPEXD_HOST_DEVICE inline double ExpectedGain(const FitCurvature& curvature, int moving, const double* x,
                                              const double* next) {
   double gain = 0;
@@ -112,17 +116,18 @@ SPEXD_HOST_DEVICE inline double ExpectedGain(const FitCurvature& curvature, int 
 }
 
 enum class StepVerdict { kTried, kSkipped, kEnds };
-// What becomes of a step expected to gain so much, after one was refused that was expected to gain `refused`
-// (infinity: none was). A negative gain is that of a step cut to its ranges: more damping gives another.
+// Judges a step by its expected gain. `refused`: the gain that was expected of a refused step before it;
+// infinity if there was none. A negative gain is that of a step cut to its ranges; more damping gives another
+// step.
 SPEXD_HOST_DEVICE inline StepVerdict JudgeStep(double expected, double refused) {
   if (expected >= 0 && expected < kEnoughGained) return StepVerdict::kEnds;
   const bool same = fabs(expected - refused) < kSameGain * refused;
   return expected > 0 && !same ? StepVerdict::kTried : StepVerdict::kSkipped;
 }
 
-// H -= G A^-1 G^T, what the continuum takes up, from G^T = D^T W J [term, kMaxFitParameters] and the
-// Cholesky factor of A [term, term]. ProjectColumn makes column q of L^-1 G^T from that of G^T; once all
-// columns are, ProjectElement changes H[q, p].
+// Subtracts the part that the continuum takes up: H -= G A^-1 G^T. G^T = D^T W J is [term,
+// kMaxFitParameters], and `factor` is the Cholesky factor of A [term, term]. ProjectColumn turns column q of
+// G^T into that of L^-1 G^T. Once all columns are done, ProjectElement changes H[q, p].
 SPEXD_HOST_DEVICE inline void ProjectColumn(const double* factor, int terms, int q, double* cross) {
   for (int k = 0; k < terms; ++k) {
     double value = cross[k * kMaxFitParameters + q];
@@ -136,13 +141,13 @@ SPEXD_HOST_DEVICE inline void ProjectElement(const double* cross, int terms, int
   }
 }
 
-// Square roots of the diagonal of H's pseudo-inverse over the parameters that are not at an end. Of the
-// others `errors` is left as it is, or infinite where chi-square would fall by more than kBeyondRange further
-// on.
+// The square roots of the diagonal of H's pseudo-inverse, over the parameters that are not at an end of their
+// range. For the others, `errors` is unchanged, or infinite if chi-square would fall by more than
+// kBeyondRange further on.
 SPEXD_HOST_DEVICE inline void FitErrors(const FitCurvature& curvature, const FitRanges& ranges,
                                         const double* x, double* errors) {
   constexpr int kStride = kMaxFitParameters;
-  constexpr double kMin = 1e-15;  // relative to the largest eigenvalue: not determined
+  constexpr double kMin = 1e-15;  // part of the largest eigenvalue; smaller ones are not determined
   int inside[kMaxFitParameters], count = 0;
   for (int q = 0; q < ranges.moving; ++q) {
     if (x[q] > ranges.least[q] && x[q] < ranges.most[q]) inside[count++] = q;

@@ -1,5 +1,5 @@
-// Small dense systems of the fit of a star, on processors and devices alike. Matrices are symmetric [size,
-// size], rows `stride` apart.
+// Small dense systems for the fit of a star, on CPUs and devices. Matrices are symmetric [size, size], with
+// rows `stride` apart.
 #ifndef SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SMALL_MATRIX_H_
 #define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SMALL_MATRIX_H_
 
@@ -9,9 +9,9 @@
 
 namespace spexd {
 
-// Solves A x = b for positive definite A; its Cholesky factor L replaces the lower triangle, x replaces b.
-// Returns false if A is not positive definite. Millions of these are solved, of 4 x 4: LAPACK's calls take
-// longer than the arithmetic.
+// Solves A x = b for a positive definite A. Its Cholesky factor L replaces the lower triangle of A, and x
+// replaces b. Returns false if A is not positive definite. Millions of 4 x 4 systems are solved, for which
+// calls of LAPACK would take longer than the arithmetic.
 SPEXD_HOST_DEVICE inline bool SolvePositive(double* a, int stride, int size, double* b) {
   for (int k = 0; k < size; ++k) {
     const double pivot = a[k * stride + k];
@@ -32,7 +32,8 @@ SPEXD_HOST_DEVICE inline bool SolvePositive(double* a, int stride, int size, dou
   return true;
 }
 
-// Diagonalizes A by Jacobi's rotations: eigenvalues on the diagonal, vectors in the columns of `vectors`.
+// Diagonalises A by Jacobi's rotations. The diagonal becomes the eigenvalues, and the columns of `vectors`
+// the eigenvectors.
 SPEXD_HOST_DEVICE inline void Diagonalize(double* a, double* vectors, int stride, int size) {
   constexpr int kMaxSweeps = 30;
   for (int q = 0; q < size; ++q) {

@@ -1,4 +1,4 @@
-// Where a wavelength lies in the samples of a library at a velocity, on processors and devices alike.
+// The position of a wavelength in a library's samples at a velocity, for CPUs and devices.
 #ifndef SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_POSITION_H_
 #define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_SPLINE_POSITION_H_
 
@@ -9,8 +9,8 @@
 
 namespace spexd {
 
-// `shift` of ln wavelength; `slope`: a position's derivative, in samples, by the velocity (per km/s);
-// `samples` in a unit of ln wavelength.
+// A velocity's `shift` of ln wavelength; `slope`, the derivative of a position, in samples, by the velocity
+// (per km/s); and `samples`, their number in a unit of ln wavelength.
 struct VelocityShift {
   double shift, slope, samples;
 };
@@ -20,14 +20,14 @@ SPEXD_HOST_DEVICE inline VelocityShift ShiftOf(double velocity, double step) {
 }
 
 struct SplinePosition {
-  int sample;  // i of the taps i - 1 .. i + 2, all of which are there
-  double u;    // beyond it, 0 to 1
+  int sample;  // i of the taps i - 1 .. i + 2, all of which exist
+  double u;    // distance beyond the sample, 0 to 1
 };
 SPEXD_HOST_DEVICE inline SplinePosition PositionOf(double log_wave, const VelocityShift& shift, double first,
                                                    int samples) {
   const double at = (log_wave + shift.shift - first) * shift.samples;
   int sample = static_cast<int>(floor(at));
-  if (sample < 1) sample = 1;  // for rounding
+  if (sample < 1) sample = 1;  // rounding may lead off the ends
   if (sample > samples - 3) sample = samples - 3;
   return {sample, at - sample};
 }

@@ -1,4 +1,4 @@
-// The cell of a grid of templates that holds some parameters, on processors and devices alike.
+// The cell of a grid of templates that contains given parameters, for CPUs and devices.
 #ifndef SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_TEMPLATE_CELL_H_
 #define SPEXD_CORE_ANALYSIS_VELOCITY_SHARED_TEMPLATE_CELL_H_
 
@@ -9,17 +9,17 @@
 
 namespace spexd {
 
-// Values of each parameter, ascending, two or more.
+// The grid's values of each parameter: two or more, ascending.
 struct TemplateAxes {
   int count = 0;
   int size[kMaxTemplateParameters];
   const double* nodes[kMaxTemplateParameters];
 };
 
-// Where a value lies among those of a parameter.
+// The position of a value among the grid's values of a parameter.
 struct AxisPosition {
-  int node;         // the one below
-  double u, width;  // beyond it, 0 to 1 of the width to the next
+  int node;         // the grid value below
+  double u, width;  // distance beyond the node, 0 to 1; distance to the next node
 };
 SPEXD_HOST_DEVICE inline AxisPosition PositionOnAxis(const TemplateAxes& axes, int k, double value) {
   const double* const axis = axes.nodes[k];
@@ -36,7 +36,7 @@ struct TemplateCorner {
   double slopes[kMaxTemplateParameters];
 };
 
-// Corner 0 .. 2^count - 1; the bit of the last parameter is the lowest.
+// Corner 0 .. 2^count - 1 of the cell. The lowest bit of the number is the side along the last parameter.
 SPEXD_HOST_DEVICE inline TemplateCorner CornerOf(const TemplateAxes& axes, const double* theta, int corner) {
   TemplateCorner to;
   for (int k = 0; k < axes.count; ++k) {

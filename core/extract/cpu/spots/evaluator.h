@@ -1,4 +1,4 @@
-// Evaluation of a spot model's spots, one fibre and a few bins at a time.
+// Evaluates the spots of a spot model, one fibre and a few bins at a time.
 #ifndef SPEXD_CORE_EXTRACT_CPU_SPOTS_EVALUATOR_H_
 #define SPEXD_CORE_EXTRACT_CPU_SPOTS_EVALUATOR_H_
 
@@ -11,29 +11,30 @@
 
 namespace spexd::cpu {
 
-// Bins evaluated at a time: few, so that the spots of all fibres stay in the cache for their first use.
+// Number of bins evaluated at a time: few, so that the spots of all fibres stay in the cache for their first
+// use.
 inline constexpr int kStretch = 16;
 
-// Spots of one fibre in a stretch of bins.
+// The spots of one fibre in a stretch of bins.
 struct SpotStretch {
-  int fibre;        // of the PSF
+  int fibre;        // number of the fibre in the PSF
   int first, bins;  // bins of the stretch, at most kStretch
-  // [bin of the stretch], as in SpotPosition
+  // [bin of the stretch], see SpotPosition
   const int32_t *first_column, *first_row;
   const double *offset_x, *offset_y;
-  double* spots;  // the first bin's spot [row, column]
-  int64_t step;   // distance from bin to bin
+  double* spots;  // the spot [row, column] of the first bin
+  int64_t step;   // distance from a bin's spot to the next
 };
 
 class SpotEvaluator {
  public:
   virtual ~SpotEvaluator() = default;
 
-  // Writes the spots, clipped at 0 and scaled to sum 1. Not safe to use from several threads.
+  // Writes the spots, clipped at 0 and scaled to sum 1. Not thread-safe.
   virtual void Evaluate(const SpotStretch& stretch) = 0;
 };
 
-// The evaluator of a model at bins of these wavelengths. Model and wavelengths must outlive it.
+// The evaluator of a model for bins of these wavelengths. Model and wavelengths must outlive it.
 std::unique_ptr<SpotEvaluator> MakeSpotEvaluator(const GaussHermiteSpots& model,
                                                  const std::vector<double>& wave);
 std::unique_ptr<SpotEvaluator> MakeSpotEvaluator(const SampledSpots& model, const std::vector<double>& wave);

@@ -13,28 +13,28 @@
 namespace spexd::cpu {
 
 inline constexpr int kMaxLanes = 8;
-// Rows and columns of a block of pixels, whose sums stay in registers.
+// Size of a block of pixels whose sums stay in registers.
 inline constexpr int kBlockRows = 4, kBlockColumns = 2;
 static_assert(kStretch % kMaxLanes == 0);
 inline int64_t RoundUp(int64_t count, int step = kMaxLanes) { return (count + step - 1) / step * step; }
 
-// A series that the formula reads.
+// A series of the model that the formula reads.
 struct ShapeSeries {
   const LegendreTable* table;
-  int degree_x = -1, degree_y = -1;  // of a Gauss-Hermite term
-  const double* basis = nullptr;     // its polynomials at the bins
+  int degree_x = -1, degree_y = -1;  // degrees of a Gauss-Hermite term
+  const double* basis = nullptr;     // its Legendre polynomials at the bins
 };
 
-// A model's series: of each core its sigma in x and y and its terms by degree in x, then the cutoff and the
-// tail.
+// The series of a model: for each core its sigma in x and y and its terms by degree in x; then the cutoff and
+// the tail.
 struct ShapeList {
   std::vector<ShapeSeries> series;
   struct Core {
-    int first, end;  // series
+    int first, end;  // range of the core's series
     int max_degree_x, max_degree_y;
   };
   std::vector<Core> cores;
-  int cutoff = -1, tail = -1;  // first series; -1: none
+  int cutoff = -1, tail = -1;  // index of the first series; -1: none
 };
 
 // Spots of one fibre in a stretch of bins. Each lane of a vector is a bin.
@@ -42,9 +42,9 @@ struct GaussHermiteTask {
   SpotStretch stretch;
   const ShapeList* shape;
   Stamp stamp;
-  int64_t basis_stride;  // distance of a polynomial's values from those of the next degree
+  int64_t basis_stride;  // distance from the values of a polynomial to those of the next degree
 
-  // Parts of scratch, each value a vector.
+  // Parts of the scratch memory, in which each value is a vector.
   struct CoreScratch {
     double* integrals_y;  // [degree, row]
     double* integrals_x;  // [degree, column]
@@ -56,7 +56,7 @@ struct GaussHermiteTask {
 
   int64_t rows() const { return RoundUp(stamp.y.size, kBlockRows); }
   int64_t columns() const { return RoundUp(stamp.x.size, kBlockColumns); }
-  // Places the parts from `scratch` on (null: none is placed). Returns their size.
+  // Places the parts in memory from `scratch` on; null: places none. Returns their size.
   int64_t LayOut(double* scratch) {
     int64_t end = 0;
     const auto take = [&](int64_t vectors) {
@@ -99,7 +99,7 @@ using V = hn::Vec<Tag>;
 
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
 
-// Every series at the bins from `bin` on.
+// Evaluates every series at the bins from `bin` on.
 HWY_INLINE void SumSeries(const GaussHermiteTask& task, int bin) {
   const Tag d;
   double* out = task.parameters;
@@ -116,8 +116,8 @@ HWY_INLINE void SumSeries(const GaussHermiteTask& task, int bin) {
   }
 }
 
-// Integrals of every degree over the pixels of one axis: PixelIntegrals of gauss_hermite_formula.h. Functions
-// of vectors cannot share that code, because they are compiled for each target.
+// Integrals of every degree over the pixels of one axis, as PixelIntegrals of gauss_hermite_formula.h.
+// Functions of vectors cannot share that code, because they are compiled for each target.
 HWY_INLINE void Integrate(int degree, const StampAxis& axis, V offset, V sigma, int64_t stride, double* out) {
   const Tag d;
   const auto inverse = hn::Div(hn::Set(d, 1.0), sigma);
@@ -130,7 +130,7 @@ HWY_INLINE void Integrate(int degree, const StampAxis& axis, V offset, V sigma, 
     auto hermite = hn::Mul(hn::Set(d, -kInvSqrt2Pi), gaussian);
     auto previous = hn::Zero(d);
     for (int k = 0; k <= degree; ++k) {
-      // What the first edge writes for the pixel before the axis is replaced by the second.
+      // The first edge writes a value for the pixel before the axis; the second edge replaces it.
       hn::Store(hn::Sub(value, before[k]), d, out + (k * stride + std::max(edge - 1, 0)) * kLanes);
       before[k] = value;
       value = hermite;
@@ -141,7 +141,7 @@ HWY_INLINE void Integrate(int degree, const StampAxis& axis, V offset, V sigma, 
   }
 }
 
-// h[a][row] = sum_b c_ab g_b(row) of a core, of the rows of a block.
+// Computes h[a][row] = sum_b c_ab g_b(row) of a core for the rows of a block.
 HWY_INLINE void SumOverY(const GaussHermiteTask& task, int core, int row) {
   const Tag d;
   const ShapeList::Core& of = task.shape->cores[core];
@@ -165,7 +165,7 @@ HWY_INLINE void SumOverY(const GaussHermiteTask& task, int core, int row) {
   }
 }
 
-// The distance of a pixel's centre from the spot's, squared, in units of 1 / scale_x and 1 / scale_y.
+// The squared distance of a pixel's centre from the spot's, in units of 1 / scale_x and 1 / scale_y.
 HWY_INLINE V ScaledDistance(V x, V y, V scale_x, V scale_y) {
   const auto u = hn::Mul(x, scale_x), v = hn::Mul(y, scale_y);
   return hn::MulAdd(u, u, hn::Mul(v, v));
@@ -181,7 +181,8 @@ HWY_INLINE V Tail(const GaussHermiteTask& task, V x, V y) {
   return hn::Div(hn::Mul(amplitude, r2), Pow(hn::MulAdd(core, core, r2), exponent));
 }
 
-// The first core's value at a pixel within its cutoff, else 0: IsWithinCutoff of gauss_hermite_formula.h.
+// The value of the first core at a pixel within its cutoff, else 0, as IsWithinCutoff of
+// gauss_hermite_formula.h.
 HWY_INLINE V CutOff(const GaussHermiteTask& task, V x, V y, V value) {
   const Tag d;
   const auto one = hn::Set(d, 1.0), end = hn::Load(d, task.parameters + task.shape->cutoff * kLanes);
@@ -190,7 +191,8 @@ HWY_INLINE V CutOff(const GaussHermiteTask& task, V x, V y, V value) {
   return hn::IfThenElseZero(hn::Lt(ScaledDistance(x, y, inverse_x, inverse_y), hn::Mul(end, end)), value);
 }
 
-// The spot, max(0, sum_a h_a(row) g_a(column) of each core + tail), in a block's rows. Returns its sum.
+// Computes the spot in a block's rows: max(0, sum_a h_a(row) g_a(column) of each core + tail). Returns its
+// sum.
 template <int kCores>
 HWY_INLINE V SumOverX(const GaussHermiteTask& task, int row, V offset_x, V offset_y) {
   const Tag d;
@@ -233,7 +235,7 @@ HWY_INLINE V SumOverX(const GaussHermiteTask& task, int row, V offset_x, V offse
   return total;
 }
 
-// Swaps vectors and lanes: each round takes the lowest bit of a value's lane to the top of its vector's
+// Swaps vectors and lanes. Each round moves the lowest bit of a value's lane to the top of its vector's
 // number.
 HWY_INLINE void Transpose(V* vectors) {
 #if HWY_TARGET != HWY_SCALAR
@@ -249,7 +251,7 @@ HWY_INLINE void Transpose(V* vectors) {
 #endif
 }
 
-// Writes the spots of bins from `bin` on, times their scales.
+// Writes the spots of the bins from `bin` on, times their scales.
 HWY_INLINE void WriteSpots(const GaussHermiteTask& task, int bin, V scale) {
   const Tag d;
   const SpotStretch& stretch = task.stretch;
@@ -322,7 +324,7 @@ ShapeList SeriesOf(const GaussHermiteSpots& model) {
     series.insert(series.end(), {{&core.sigma_x}, {&core.sigma_y}});
     for (const GaussHermiteTerm& term : core.terms)
       series.push_back({&term.amplitude, term.degree_x, term.degree_y});
-    // Terms of one degree stay in their order: that of their positions in memory.
+    // Terms of one degree keep their order, which is that of their positions in memory.
     std::sort(series.begin() + first + 2, series.end(), [](const auto& a, const auto& b) {
       return std::pair(a.degree_x, a.table) < std::pair(b.degree_x, b.table);
     });
@@ -361,7 +363,7 @@ class GaussHermiteEvaluator final : public SpotEvaluator {
   }
 
  private:
-  // Legendre polynomials at the bins, on one domain, [degree, bin].
+  // The Legendre polynomials of one domain at the bins, [degree, bin].
   struct Basis {
     double wave_min, wave_max;
     int degrees;
@@ -400,12 +402,12 @@ const double* GaussHermiteEvaluator::FindBasis(const LegendreTable& table, const
 }  // namespace
 
 int64_t EvaluatorBytesPerBin(const GaussHermiteSpots& model) {
-  // The polynomials: one set for each domain, of which a PSF usually has one.
+  // One set of polynomials for each domain; a PSF usually has one domain.
   std::map<std::pair<double, double>, int64_t> degrees;
   for (const ShapeSeries& series : SeriesOf(model).series) {
     const LegendreTable& table = *series.table;
     int64_t& most = degrees[{table.wave_min, table.wave_max}];
-    // FindBasis makes a second set where a later table has more.
+    // FindBasis makes a second set if a later table has more degrees.
     const int64_t own = table.empty() ? model.core().sigma_x.coeff.shape(1) : table.coeff.shape(1);
     if (own > most) most += own;
   }

@@ -20,7 +20,7 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// values[pixel] = sum of the terms' stamps.
+// Sums the terms' stamps into values[pixel].
 void SumStamps(const float* stamps, const SampledTerm* terms, int count, int pixels, double* values) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> of_floats;

@@ -14,7 +14,7 @@ int64_t Spots::Bytes(const Psf& psf, int fibres, int bins) {
          std::visit([](const auto& model) { return EvaluatorBytesPerBin(model); }, psf.spots) * bins;
 }
 
-// Positions equal those of the plan to the bit.
+// Computes positions that equal those of the plan to the bit.
 void Spots::Locate(const Psf& psf, const std::vector<double>& wave, const FibreRange& fibres) {
   const int bins = static_cast<int>(wave.size());
   for (auto* array : {&first_column_, &first_row_}) array->Reshape({fibres.count, bins});
@@ -55,7 +55,7 @@ bool Spots::Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRa
                            &offset_x_(i, first), &offset_y_(i, first), values + first * step + i * pixels,
                            step});
     }
-    // `use` may read behind the last spot, where the next ones are to come.
+    // `use` may read behind the last spot, into the memory of the next ones.
     std::fill_n(values + (first + stretch) * step, kSlack, 0.0);
     if (use) use(first + stretch);
   }

@@ -17,18 +17,18 @@ namespace spexd::cpu {
 
 class Spots {
  public:
-  // Bin by bin; calls `use` with the number of bins evaluated, every few bins, while the spots of the last
-  // ones are in the cache. Returns false if stopped.
+  // Evaluates spots bin by bin. Every few bins it calls `use` with the number of bins evaluated, while the
+  // spots of the last ones are in the cache. Returns false if stopped.
   bool Evaluate(const Psf& psf, const WavelengthGrid& padded, const FibreRange& fibres,
                 const std::stop_token& stop = {}, const std::function<void(int)>& use = {});
 
-  // [row, column] of one spot, rows * columns values; up to kSlack values before and behind may be read.
+  // One spot [row, column] of rows * columns values. Up to kSlack values before and behind may be read.
   const double* Spot(int fibre, int bin) const {
     return values_.data() + kSlack + (static_cast<int64_t>(bin) * fibres_ + fibre) * rows_ * columns_;
   }
   const int32_t* first_columns(int fibre) const { return first_column_.Row(fibre).data(); }  // [bin]
   const int32_t* first_rows(int fibre) const { return first_row_.Row(fibre).data(); }
-  // A spot's first pixel, which may lie off the CCD.
+  // The first pixel of a spot; it may lie off the CCD.
   int first_column(int fibre, int bin) const { return first_column_(fibre, bin); }
   int first_row(int fibre, int bin) const { return first_row_(fibre, bin); }
   int rows() const { return rows_; }
@@ -42,7 +42,7 @@ class Spots {
 
   int fibres_ = 0, rows_ = 0, columns_ = 0;
   Array<int32_t, 2> first_column_, first_row_;  // [fibre, bin]
-  Array<double, 2> offset_x_, offset_y_;        // offsets of the centres, see SpotPosition
+  Array<double, 2> offset_x_, offset_y_;        // offsets of the centres (SpotPosition)
   AlignedBuffer<double> values_;                // [bin, fibre, row, column]
 };
 

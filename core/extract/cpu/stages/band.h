@@ -1,4 +1,4 @@
-// Symmetric band matrices by diagonals: everything is contiguous in the unknowns' order.
+// Symmetric band matrices, stored by diagonals: everything is contiguous in the order of the unknowns.
 #ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_BAND_H_
 #define SPEXD_CORE_EXTRACT_CPU_STAGES_BAND_H_
 
@@ -11,31 +11,32 @@
 
 namespace spexd::cpu {
 
-// Maximum number of columns that kernels treat side by side. Arrays that they read have this many values
+// The largest number of columns that kernels treat side by side. Arrays that they read have this many values
 // behind their end.
 inline constexpr int kTileColumns = 32;
 
-// The distance of neighbouring rows of arrays for `size` values, so that rows do not share cache sets.
+// The distance of neighbouring rows in arrays of rows of `size` values. It keeps rows from sharing cache
+// sets.
 inline int64_t RowStride(int64_t size) { return ((size + 7) / 8 | 1) * 8; }
 
-// The lower diagonals of a matrix that someone else holds: values[k * stride + j] is entry (j + k, j). It is
-// 0 where j + k is behind the last unknown.
+// A view of the lower diagonals of a matrix: values[k * stride + j] is entry (j + k, j). It is 0 where j + k
+// is behind the last unknown.
 struct BandView {
   const double* values = nullptr;
   int64_t stride = 0;
   int size = 0;
-  int most = 0;  // the last diagonal
+  int most = 0;  // number of the last diagonal
 
   const double* Diagonal(int k) const { return values + k * stride; }
 };
 
-// Entries (j + k, j) for k <= width[j], 0 beyond. REQUIRES of widths: width[j] + 1 >= width[j - 1], and
-// width[j] <= size - 1 - j.
+// A band matrix with its own memory. Entries (j + k, j) are those for k <= width[j], and 0 beyond. REQUIRES:
+// width[j] + 1 >= width[j - 1], and width[j] <= size - 1 - j.
 class SymmetricBand {
  public:
   std::vector<int> width;
 
-  // Takes `size` and the widths from `width`; values are not initialised.
+  // Takes the size and the band from `width`. Values are not initialised.
   void Shape() {
     size_ = static_cast<int>(width.size());
     most_ = width.empty() ? 0 : *std::max_element(width.begin(), width.end());
@@ -55,10 +56,10 @@ class SymmetricBand {
   AlignedBuffer<double> values_;
 };
 
-// Rows of equal length; their number grows on demand. New rows are 0.
+// Rows of equal length, whose number grows on demand. New rows are 0.
 class GrowingRows {
  public:
-  // Drops the rows unless they have this length.
+  // Drops the rows unless they already have this length.
   void Reset(int64_t length) {
     if (length == length_) return;
     rows_.clear();
@@ -69,7 +70,7 @@ class GrowingRows {
     while (static_cast<size_t>(k) >= rows_.size()) AddSlab();
     return rows_[k];
   }
-  // The rows asked for so far.
+  // The rows requested so far.
   double* const* rows() const { return rows_.data(); }
 
  private:

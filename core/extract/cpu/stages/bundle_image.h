@@ -1,5 +1,5 @@
-// The part of a CCD image that a bundle's spots touch, in float64 and with an unusable margin as wide as a
-// spot, so that no later stage needs to clip.
+// The part of a CCD image that a bundle's spots touch, in float64. An unusable margin as wide as a spot
+// surrounds it, so that no later stage needs to clip.
 #ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_BUNDLE_IMAGE_H_
 #define SPEXD_CORE_EXTRACT_CPU_STAGES_BUNDLE_IMAGE_H_
 
@@ -14,10 +14,10 @@ namespace spexd::cpu {
 
 class BundleImage {
  public:
-  // Copies the columns that the plan's spots reach from `image`, which has the PSF's size, by the mask rule.
+  // Copies the columns that the plan's spots reach and applies the mask rule. `image` has the PSF's size.
   void Load(const ImagePlanes& image, const Psf& psf, const BundlePlan& plan);
 
-  // Whether a spot with this first pixel touches the CCD; only then may its pixels be addressed.
+  // Whether a spot with this first pixel touches the CCD. Only then may its pixels be addressed.
   bool Touches(int first_row, int first_column) const {
     return first_row > -margin_rows_ && first_row < rows_ && first_column > -margin_columns_ &&
            first_column < ccd_columns_;
@@ -37,7 +37,7 @@ class BundleImage {
   int64_t stride() const { return stride_; }
   int64_t size() const { return size_; }
 
-  // CCD columns covered: [first_ccd_column, end_ccd_column).
+  // The CCD columns covered: [first_ccd_column, end_ccd_column).
   int first_ccd_column() const { return first_column_ > 0 ? first_column_ : 0; }
   int end_ccd_column() const;
   int ccd_rows() const { return rows_; }
@@ -45,7 +45,7 @@ class BundleImage {
  private:
   int rows_ = 0, ccd_columns_ = 0;
   int margin_rows_ = 0, margin_columns_ = 0;
-  int first_column_ = 0, end_column_ = 0;  // columns of the arrays, in CCD columns; may be negative
+  int first_column_ = 0, end_column_ = 0;  // range of the arrays, in CCD columns; may be negative
   int64_t stride_ = 0, size_ = 0;
   AlignedBuffer<double> pixels_, ivar_, model_, chi2_;
 };

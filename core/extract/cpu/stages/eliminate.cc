@@ -84,18 +84,19 @@ BandView Elimination::Own(int block) const {
   return {normal_->Own(block, 0), normal_->stride(), normal_->size(), normal_->reach()};
 }
 
-// Row(t)[c] is the entry of unknown c - reach + t of the eliminated block and unknown c of the other.
+// The coupling of a block with the next one, where Row(t)[c] is the entry of unknown c - reach + t of the
+// eliminated block and unknown c of the other block.
 Coupling Elimination::Next(int block, bool transposed) const {
   const int reach = normal_->reach();
   const int64_t stride = normal_->stride();
   // The later block is eliminated: its unknown c - reach + t is at offset t - reach of unknown c.
   if (transposed) return {normal_->Pair(block, 1, -reach), stride, reach};
-  // The earlier one is: its unknown c - reach + t has unknown c at offset reach - t.
+  // The earlier block is eliminated: its unknown c - reach + t has unknown c at offset reach - t.
   return {normal_->Pair(block, 1, reach) - reach, 1 - stride, reach};
 }
 
-// The other fibres' unknowns stay interleaved. The member's are spread out as theirs are, with unknowns
-// without couplings between them, so that rows and columns of the coupling advance together.
+// The unknowns of the other fibres stay interleaved. Those of the member are spread out in the same way, with
+// unknowns without couplings between them, so that rows and columns of the coupling advance together.
 bool Elimination::SeparateFibre(const SymmetricBand& precision, int fibre, const std::stop_token& stop) {
   const int m = plan_->block, member = fibre % m, others = m - 1, size = plan_->bins * others;
   const auto is_other = [&](int unknown) { return unknown % m != member; };

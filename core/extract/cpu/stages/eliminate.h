@@ -1,5 +1,5 @@
-// Stage "eliminate": each fibre's precision. This is the Schur complement of the normal matrix in which all
-// other fibres of the bundle are eliminated.
+// Stage "eliminate": each fibre's precision. It is the Schur complement of the normal matrix after all other
+// fibres of the bundle are eliminated.
 //
 // Two sweeps go over blocks of fibres (BundlePlan::block, nearly always of one fibre). The blocks' normal
 // matrix is block tridiagonal, except for couplings that FibresPerBlock found to be negligible:
@@ -25,23 +25,25 @@ namespace spexd::cpu {
 
 class Elimination {
  public:
-  // Returns false if stopped.
+  // Computes the precision of every fibre. Returns false if stopped.
   bool Compute(const BundlePlan& plan, const NormalEquations& normal, const std::stop_token& stop);
 
   const SymmetricBand& precision(int fibre) const { return precision_[fibre]; }
-  // Factor of S_i of the left sweep.
+  // The factor of S_i of the left sweep.
   const BandFactor& left_factor(int block) const { return left_factor_[block]; }
 
  private:
-  // Finds which entries of the block's matrices are kept (band_rule.h).
+  // Sets the thresholds by which entries of the block's matrices are kept (band_rule.h). Returns false if
+  // stopped.
   bool SetThresholds(int block, const BandView& own, const std::stop_token& stop);
   BandLimits Limits(int block, const BandView& own) const;
   bool SweepLeft(const std::stop_token& stop);
   bool SweepRight(const std::stop_token& stop);
-  // D of a block, and the block's coupling to the next one.
+  // D of a block, and the block's coupling to the next block.
   BandView Own(int block) const;
   Coupling Next(int block, bool transposed) const;
-  // The precision of one of a block's fibres. The same update eliminates the others.
+  // Computes the precision of one fibre from that of its block: the same update eliminates the block's other
+  // fibres.
   bool SeparateFibre(const SymmetricBand& precision, int fibre, const std::stop_token& stop);
 
   const BundlePlan* plan_ = nullptr;
@@ -51,8 +53,9 @@ class Elimination {
   std::vector<BandFactor> left_factor_;
   std::vector<SymmetricBand> precision_;  // [fibre]
   SymmetricBand right_, block_precision_, spread_;
-  SymmetricBand others_;                           // see SeparateFibre
-  std::vector<double> member_, member_to_others_;  // [diagonal, unknown]: the same
+  SymmetricBand others_;                           // matrix of the block's other fibres (SeparateFibre)
+  // The matrix of the fibre and its coupling to the others, [diagonal, unknown].
+  std::vector<double> member_, member_to_others_;
   BandFactor factor_;
   SchurUpdate update_;
   AlignedBuffer<double> factor_scratch_;

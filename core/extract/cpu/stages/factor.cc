@@ -11,9 +11,9 @@ namespace spexd::cpu {
 struct FactorTask {
   BandView matrix;
   const int* width;
-  double* columns;  // [column, k]: L(column + k, column), with a vector of zeros behind each width
+  double* columns;  // L(column + k, column), [column, k], with a vector of zeros behind each width
   int64_t column_stride;
-  double* lower;  // [k, row]: L(row, row - k); k = 0: 1 / L(row, row)
+  double* lower;  // L(row, row - k), [k, row]; for k = 0: 1 / L(row, row)
   int64_t lower_stride;
 };
 }  // namespace spexd::cpu
@@ -32,8 +32,8 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Columns [begin, end) of the factor, each from the earlier columns whose band reaches it. `earliest` is the
-// first such column, kept from call to call.
+// Computes columns [begin, end) of the factor, each from the earlier columns whose band reaches it.
+// `earliest`: the first such column, kept from call to call.
 void FactorColumns(const FactorTask& task, int begin, int end, int* earliest) {
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
@@ -47,7 +47,7 @@ void FactorColumns(const FactorTask& task, int begin, int end, int* earliest) {
     while (*earliest + width[*earliest] < j) ++*earliest;
     int first = *earliest;
     for (int k = 0; k <= last; k += lanes) {
-      // Widths fall by at most one a column, so that later ones reach at least as far.
+      // Widths fall by at most one from column to column, so later columns reach at least as far.
       while (first < j && first + width[first] < j + k) ++first;
       auto sum = hn::LoadU(d, column + k);
       const double* from = task.columns + first * task.column_stride + (j - first);
@@ -77,7 +77,7 @@ namespace spexd::cpu {
 HWY_EXPORT(FactorColumns);
 
 namespace {
-// Columns between two checks of the stop token.
+// Number of columns between two checks of the stop token.
 constexpr int kStretch = 64;
 constexpr int kMaxLanes = 8;
 }  // namespace

@@ -11,13 +11,13 @@
 
 namespace spexd::cpu {
 
-// L of S = L L^T, by diagonals, each contiguous in rows.
+// The factor L of S = L L^T, stored by diagonals, each contiguous in rows.
 class BandFactor {
  public:
-  // `front`: number of rows before the first at which Lower and inverse may be read; they are 0 there. Behind
-  // the last row there are kTileColumns such rows. A pivot that rounding has made tiny or negative is raised
-  // to kMinPivot of its diagonal entry, so that results stay finite. `scratch` may serve many factors.
-  // Returns false if stopped.
+  // Factors a matrix. `front`: number of rows before the first at which Lower and inverse may be read; they
+  // are 0 there, and in kTileColumns rows behind the last one. A pivot that rounding has made tiny or
+  // negative is raised to kMinPivot of its diagonal entry, so that results stay finite. `scratch` may serve
+  // many factors. Returns false if stopped.
   bool Compute(const SymmetricBand& matrix, int front, const std::stop_token& stop,
                AlignedBuffer<double>* scratch);
 
@@ -27,10 +27,10 @@ class BandFactor {
   // 1 / L(row, row).
   const double* inverse() const { return Lower(0); }
   int64_t stride() const { return stride_; }
-  // The largest k for which any of rows row .. row + kTileColumns - 1 has an entry.
+  // The largest k for which any of the rows row .. row + kTileColumns - 1 has an entry.
   int TileWidth(int row) const;
 
-  // x = S^-1 x.
+  // Solves in place: x = S^-1 x.
   void Solve(double* x) const;
 
  private:

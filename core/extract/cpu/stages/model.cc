@@ -33,7 +33,7 @@ void AddSpot(const Spots& spots, int fibre, int bin, double flux, BundleImage* i
   }
 }
 
-// Sums, over usable pixels, of a spot that touches the CCD, and of the spot times chi-square.
+// Sums a spot that touches the CCD, and the spot times chi-square, over usable pixels.
 void SumSpot(const Spots& spots, int fibre, int bin, BundleImage* image, SpotSums* sums) {
   const PartialTag d;
   auto covered = hn::Zero(d), sum = hn::Zero(d);
@@ -65,7 +65,7 @@ HWY_EXPORT(SumSpot);
 
 namespace {
 
-// Bins taken at a time, so that their spots stay in the cache between the model and the sums.
+// Number of bins taken at a time, so that their spots stay in the cache between the model and the sums.
 constexpr int kStretch = 8;
 
 struct Stretch {
@@ -73,7 +73,7 @@ struct Stretch {
 };
 
 void AddSpots(const Stretch& bins, const Spots& spots, const Array<double, 2>& flux, BundleImage* image) {
-  // In the order of memory.
+  // Loops in the order of memory.
   for (int j = bins.begin; j < bins.end; ++j) {
     for (int i = 0; i < flux.shape(0); ++i) {
       if (!image->Touches(spots.first_row(i, j), spots.first_column(i, j))) continue;
@@ -82,7 +82,7 @@ void AddSpots(const Stretch& bins, const Spots& spots, const Array<double, 2>& f
   }
 }
 
-// Chi-square of all rows that the spots of these bins cover.
+// Computes the chi-square in all rows that the spots of these bins cover.
 void ComputeChiSquare(const Stretch& bins, const Spots& spots, int fibres, double psferr,
                       BundleImage* image) {
   int first = image->ccd_rows(), end = 0;
@@ -119,7 +119,7 @@ bool ComputeModel(const ModelTask& task, const std::stop_token& stop, BundleImag
     if (stop.stop_requested()) return false;
     const int end = std::min(begin + kStretch, bins);
     AddSpots({begin, end}, *task.spots, *task.flux, image);
-    // Later bins do not touch the spots of these bins.
+    // Spots of later bins do not touch those of these bins.
     const int complete = end == bins ? end : end - task.plan->reach;
     if (complete <= summed) continue;
     ComputeChiSquare({summed, complete}, *task.spots, fibres, task.psferr, image);

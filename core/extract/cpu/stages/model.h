@@ -12,7 +12,7 @@
 
 namespace spexd::cpu {
 
-// Sums over a spot's pixels, [fibre, padded bin]; see JudgeBin.
+// Sums over the pixels of spots, [fibre, padded bin], for JudgeBin.
 struct SpotSums {
   Array<double, 2> coverage, chi2;
 };
@@ -24,7 +24,7 @@ struct ModelTask {
   double psferr;
 };
 
-// Fills image->model(). Returns false if stopped.
+// Fills image->model() and the sums. Returns false if stopped.
 bool ComputeModel(const ModelTask& task, const std::stop_token& stop, BundleImage* image, SpotSums* sums);
 
 // The part of the model that lies on the CCD.

@@ -13,11 +13,12 @@ namespace spexd::cpu {
 
 inline constexpr int kMaxLanes = 8;
 
-// One spot and its neighbours.
+// One spot whose products are computed.
 struct NormalTask {
   const Spots* spots;
   int fibre, bin, bins;
-  double* weighted;  // the spot times ivar, rows `stride` apart, with kMaxLanes zeros before and behind each
+  // The spot times ivar. Rows are `stride` apart, with kMaxLanes zeros before and behind each.
+  double* weighted;
   int stride;
 };
 
@@ -38,8 +39,8 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Writes the spot times ivar, whose rows' ends are zero already. Sums spot * ivar * pixel, and spot over pixels
-// whose ivar is not 0.
+// Writes the spot times ivar; the ends of its rows are zero already. Sums spot * ivar * pixel, and the spot
+// over pixels whose ivar is not 0.
 void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, double* coverage) {
   const PartialTag d;
   const Spots& spots = *task.spots;
@@ -64,11 +65,11 @@ void WeighSpot(const NormalTask& task, const BundleImage& image, double* data, d
   *coverage = hn::GetLane(hn::SumOfLanes(d, sum_covered));
 }
 
-// Half a vector's lanes, or a small vector's: rows are read in vectors and at most one half, so that little
-// is read in vain.
+// Lanes of half a vector, or of a whole one if it is small. Rows are read in vectors and at most one half, so
+// that little is read needlessly.
 inline constexpr int kHalfLanes = kPartialLanes > 2 ? kPartialLanes / 2 : kPartialLanes;
 
-// sum of a(row, u) b(row, u) over `rows` rows and kHalves halves of a vector a row.
+// The sum of a(row, u) b(row, u) over `rows` rows and over kHalves half vectors in each row.
 template <int kHalves>
 HWY_INLINE double Dot(const double* a, int a_stride, const double* b, int b_stride, int rows) {
   constexpr int kVectors = kHalves * kHalfLanes / kPartialLanes, kWhole = kVectors * kPartialLanes;
@@ -106,8 +107,8 @@ HWY_INLINE double DotAny(int halves, const double* a, int a_stride, const double
   }
 }
 
-// Products of the weighted spot with those of another fibre, for bins `first` .. `last` counted from its own:
-// out[(k - first) * stride]. Where there are none, nothing is written.
+// Computes products of the weighted spot with those of another fibre, for bins `first` .. `last` counted from
+// its own, into out[(k - first) * stride]. Where spots do not overlap, nothing is written.
 void MultiplySpots(const NormalTask& task, int other, int first, int last, int64_t stride, double* out) {
   const Spots& spots = *task.spots;
   const int32_t *columns = spots.first_columns(other), *rows = spots.first_rows(other);
@@ -118,8 +119,8 @@ void MultiplySpots(const NormalTask& task, int other, int first, int last, int64
     const int dx = columns[bin] - column, dy = rows[bin] - row;
     const int width = spots.columns() - std::abs(dx), height = spots.rows() - std::abs(dy);
     if (width <= 0 || height <= 0) continue;
-    // Whole halves of vectors, from the other spot's first column on, or up to its last one. What is read
-    // outside the overlap meets the zeros beside the weighted spot.
+    // Whole halves of vectors, from the other spot's first column on, or up to its last one. Values outside
+    // the overlap meet the zeros beside the weighted spot.
     const int halves = (width + kHalfLanes - 1) / kHalfLanes;
     const int from = dx >= 0 ? 0 : spots.columns() - halves * kHalfLanes;
     *out =
@@ -174,14 +175,14 @@ void NormalEquations::Multiply(const BundlePlan& plan, const Spots& spots, const
   const int stride = (spots.columns() + kMaxLanes - 1) / kMaxLanes * kMaxLanes + 2 * kMaxLanes;
   std::fill_n(scratch_.Reserve((spots.rows() + 1) * stride), (spots.rows() + 1) * stride, 0.0);
   NormalTask task = {&spots, 0, 0, plan.bins, scratch_.data(), stride};
-  // The loop goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
+  // Goes bin by bin, so that the spots of all fibres near a bin stay in the cache.
   for (const int end = bins == plan.bins ? bins : bins - plan.reach; multiplied_ < end; ++multiplied_) {
     task.bin = multiplied_;
     for (task.fibre = 0; task.fibre < plan.fibres.count; ++task.fibre) MultiplySpot(plan, image, task);
   }
 }
 
-// Products of spot (task.fibre, task.bin) with all spots that it overlaps.
+// Computes products of spot (task.fibre, task.bin) with all spots that it overlaps.
 void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task) {
   const Spots& spots = *task.spots;
   const int m = fibres_, block = task.fibre / m, unknown = task.bin * m + task.fibre % m, reach = plan.reach;
@@ -190,7 +191,7 @@ void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& im
   const int last = std::min(task.fibre + plan.fibre_reach, plan.fibres.count - 1);
   for (int other = task.fibre; other <= last; ++other) {
     const int apart = other / m - block;
-    // Bin k of the other fibre is `distance` + k m unknowns further.
+    // Bin k of the other fibre is `distance` + k m unknowns further on.
     const int distance = other % m - task.fibre % m;
     double* const to = MutableDiagonals(block, apart) + (apart > 0 ? reach_ * stride_ : 0) + unknown;
     const auto multiply = [&](int from, int end, int64_t stride) {
@@ -201,7 +202,7 @@ void NormalEquations::MultiplySpot(const BundlePlan& plan, const BundleImage& im
       multiply(-reach, reach, stride_);
     } else {
       multiply(0, reach, stride_);
-      // The lower unknown is the column.
+      // The lower unknown gives the column.
       if (other > task.fibre) multiply(-reach, -1, 1 - stride_);
     }
   }

@@ -1,9 +1,10 @@
-// Stage "normal": the normal equations A^T W A and A^T W p, straight from spots; A is never formed.
+// Stage "normal": the normal equations A^T W A and A^T W p, computed directly from spots; A is never formed.
 //
 // The unknowns of a block of m fibres (BundlePlan::block, nearly always 1) are interleaved: bin * m + fibre
-// in the block. Unknowns of fibres that a last block lacks couple with none. The matrix is stored for pairs
-// of blocks, by diagonals, contiguous in unknowns. Every diagonal can be read `reach` unknowns before its
-// first and kTileColumns behind its last one. It is 0 wherever one of the two unknowns is outside the block.
+// in the block. If the last block has fewer fibres, the unknowns of the missing ones couple with none. The
+// matrix is stored for pairs of blocks, by diagonals, contiguous in unknowns. Every diagonal can be read from
+// `reach` unknowns before its first one to kTileColumns behind its last one. It is 0 wherever one of the two
+// unknowns is outside the block.
 #ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_NORMAL_H_
 #define SPEXD_CORE_EXTRACT_CPU_STAGES_NORMAL_H_
 
@@ -23,21 +24,21 @@ struct NormalTask;
 
 class NormalEquations {
  public:
-  // Begins with matrix and vectors of zeros. Returns false if stopped.
+  // Sets matrix and vectors to 0. Returns false if stopped.
   bool Begin(const BundlePlan& plan, const std::stop_token& stop);
-  // Multiplies all spots whose partners are among the first `bins`, the number of bins evaluated so far.
+  // Multiplies all spots whose partners are among the first `bins` bins: the number of bins evaluated so far.
   void Multiply(const BundlePlan& plan, const Spots& spots, const BundleImage& image, int bins);
   // Adds Lambda to the diagonal.
   void AddPrior(double regularize, bool fine_grid);
 
-  int size() const { return size_; }                // unknowns of a block
-  int reach() const { return reach_; }              // unknowns further apart do not couple,
-  int block_reach() const { return block_reach_; }  // nor do blocks further apart
-  int64_t stride() const { return stride_; }        // from diagonal to diagonal
-  // Couplings of unknowns j and j + k of a block, at [j], k = 0..reach.
+  int size() const { return size_; }                // number of unknowns of a block
+  int reach() const { return reach_; }              // distance beyond which unknowns do not couple
+  int block_reach() const { return block_reach_; }  // distance beyond which blocks do not couple
+  int64_t stride() const { return stride_; }        // distance from a diagonal to the next
+  // Couplings of unknowns j and j + k of a block, at [j], for k = 0..reach.
   const double* Own(int block, int k) const { return Diagonals(block, 0) + k * stride_; }
-  // Couplings of unknown j of `block` with unknown j + offset of block + apart, at [j]; apart =
-  // 1..block_reach, |offset| <= reach.
+  // Couplings of unknown j of `block` with unknown j + offset of block + apart, at [j], for apart =
+  // 1..block_reach and |offset| <= reach.
   const double* Pair(int block, int apart, int offset) const {
     return Diagonals(block, apart) + (offset + reach_) * stride_;
   }
@@ -54,14 +55,14 @@ class NormalEquations {
   void Shape(const BundlePlan& plan);
   void MultiplySpot(const BundlePlan& plan, const BundleImage& image, const NormalTask& task);
 
-  int fibres_ = 1;      // of a block
-  int multiplied_ = 0;  // bins
+  int fibres_ = 1;      // number of fibres of a block
+  int multiplied_ = 0;  // number of bins multiplied so far
   int size_ = 0, reach_ = 0, block_reach_ = 0, front_ = 0;
   int64_t stride_ = 0;
-  int64_t diagonals_ = 0;             // diagonals of a block, with itself and with those after it
+  int64_t diagonals_ = 0;             // number of diagonals of a block with itself and with later blocks
   AlignedBuffer<double> values_;      // [block, diagonal, unknown]
   AlignedBuffer<double> scratch_;     // one spot times ivar
-  Array<double, 2> coverage_, data_;  // [block, unknown]; coverage: see formulas.h
+  Array<double, 2> coverage_, data_;  // [block, unknown]; coverage as in formulas.h
 };
 
 }  // namespace spexd::cpu

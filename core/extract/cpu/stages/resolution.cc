@@ -11,26 +11,27 @@
 #define SPEXD_CORE_EXTRACT_CPU_RESOLUTION_POLES_
 namespace spexd::cpu {
 
-// Poles that run side by side in lanes. Superfluous poles of the last pass have no weight.
+// Number of poles that run side by side in lanes. Superfluous poles of the last pass have no weight.
 inline constexpr int kPoleBlock = 8;
-// Diagonals of a factor that are summed side by side; each column has this many zeros behind its width.
+// Number of a factor's diagonals that are summed side by side. Each column has this many zeros behind its
+// width.
 inline constexpr int kRun = 4;
 
-// All that one pass over kPoleBlock poles reads and writes.
+// The arrays of one pass over kPoleBlock poles.
 struct PolePass {
   const double* precision;  // stored by diagonals
   int64_t precision_stride;
-  int stride;  // row length of factor: largest width + 1 + kRun
+  int stride;  // row length of `factor`: largest width + 1 + kRun
   int bins;
   const int* widths;
   const double* flux;
   const double* shift;   // [kPoleBlock]
-  const double* weight;  // [kPoleBlock], multiplied by the shift
-  double* factor;        // [bin, k, pole]: D L^T, later the inverse
-  double* reciprocal;    // [bin, pole]: 1 / D
-  double* solution;      // [bin, 2, pole]: for right-hand sides 1 and f
-  double* column;        // [k, pole]: scratch
-  // [bin, kSums]: sums over poles of weight times the inverse's diagonals 0..5 and both solutions
+  const double* weight;  // [kPoleBlock]: the weight times the shift
+  double* factor;        // D L^T, later the inverse, [bin, k, pole]
+  double* reciprocal;    // 1 / D, [bin, pole]
+  double* solution;      // solutions for the right-hand sides 1 and f, [bin, 2, pole]
+  double* column;        // scratch, [k, pole]
+  // Sums over poles of weight times diagonals 0..5 of the inverse and both solutions, [bin, kSums].
   double* sums;
 };
 
@@ -54,15 +55,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using PoleTag = hn::CappedTag<double, kPoleBlock>;
 
-// Subtracts from column j of the factor the contributions of the earlier columns from `first` on. pass.column
-// holds each one's multiplier, by its distance.
+// Subtracts the contributions of earlier columns, from `first` on, from column j of the factor. pass.column
+// holds the multiplier of each one, by its distance.
 HWY_INLINE void SubtractColumns(const PolePass& pass, int lane, int first, int j) {
   const PoleTag d;
   const int row = pass.stride * kPoleBlock;
   double* column = pass.factor + static_cast<int64_t>(j) * row + lane;
   for (int k = 0; k <= pass.widths[j]; k += kRun) {
-    // Widths fall by at most one a bin, so that later columns reach at least as far. Values behind a width
-    // are 0.
+    // Widths fall by at most one from bin to bin, so later columns reach at least as far. Values behind a
+    // width are 0.
     while (first < j && first + pass.widths[first] < j + k) ++first;
     hn::Vec<PoleTag> sum[kRun];
     for (int q = 0; q < kRun; ++q) sum[q] = hn::LoadU(d, column + (k + q) * kPoleBlock);
@@ -75,7 +76,7 @@ HWY_INLINE void SubtractColumns(const PolePass& pass, int lane, int first, int j
   }
 }
 
-// Factors P + shift = L D L^T and solves for bins [begin, end), with poles side by side in lanes. *first is
+// Factors P + shift = L D L^T and solves, for bins [begin, end), with poles side by side in lanes. *first is
 // kept from call to call.
 void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
   const PoleTag d;
@@ -102,7 +103,7 @@ void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
         flux = hn::NegMulAdd(l, hn::LoadU(d, z + kPoleBlock), flux);
       }
       SubtractColumns(pass, lane, earliest, j);
-      // The shift is a lower bound of the pivot, whatever the rounding errors.
+      // Whatever the rounding errors, the shift is a lower bound of the pivot.
       const auto pivot = hn::Max(hn::LoadU(d, column), shift);
       hn::StoreU(hn::Div(hn::Set(d, 1.0), pivot), d, pass.reciprocal + j * kPoleBlock + lane);
       double* z = pass.solution + static_cast<int64_t>(j) * 2 * kPoleBlock + lane;
@@ -113,7 +114,7 @@ void FactorPoles(const PolePass& pass, int begin, int end, int* first) {
   }
 }
 
-// Back-substitution and the inverse inside the band, last bin first; sums the reported values.
+// Substitutes back and inverts inside the band, last bin first, and sums the reported values.
 void InvertPoles(const PolePass& pass, int begin, int end) {
   const PoleTag d;
   const int lanes = static_cast<int>(hn::Lanes(d)), row = pass.stride * kPoleBlock;
@@ -137,7 +138,7 @@ void InvertPoles(const PolePass& pass, int begin, int end) {
       hn::StoreU(ones, d, x);
       hn::StoreU(flux, d, x + kPoleBlock);
 
-      // The inverse's columns j + s take the place of the factor's.
+      // Columns j + s of the inverse take the place of those of the factor.
       auto diagonal = reciprocal;
       for (int r = 1; r <= width; ++r) {
         auto above = hn::Zero(d), below = hn::Zero(d);
@@ -177,7 +178,7 @@ HWY_EXPORT(FactorPoles);
 HWY_EXPORT(InvertPoles);
 
 namespace {
-// Bins between two checks of the stop token.
+// Number of bins between two checks of the stop token.
 constexpr int kStretch = 64;
 }  // namespace
 
@@ -260,7 +261,7 @@ bool SquareRootSolver::Solve(const SymmetricBand& precision, bool conditioned, c
       HWY_DYNAMIC_DISPATCH(InvertPoles)(pass, std::max(end - kStretch, 0), end);
     }
   }
-  // x / (x + s) = 1 - s / (x + s).
+  // Uses x / (x + s) = 1 - s / (x + s).
   root->row_sum.resize(bins);
   root->applied.resize(bins);
   for (int k = 0; k <= kResolutionHalfWidth; ++k) root->diagonal[k].assign(bins, 0.0);

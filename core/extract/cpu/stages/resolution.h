@@ -1,5 +1,5 @@
-// Stage "resolution": Q = P^(1/2) of each fibre, as far as it is reported: its diagonals near the main one,
-// its row sums and Q f.
+// Stage "resolution": Q = P^(1/2) of each fibre, as far as it is reported: the diagonals near the main one,
+// the row sums and Q f.
 #ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_RESOLUTION_H_
 #define SPEXD_CORE_EXTRACT_CPU_STAGES_RESOLUTION_H_
 
@@ -15,7 +15,7 @@
 namespace spexd::cpu {
 
 struct SquareRoot {
-  // diagonal[k][j] = Q[j + k, j]; 0 behind the last bin.
+  // diagonal[k][j] is Q[j + k, j]; it is 0 behind the last bin.
   std::vector<double> diagonal[kResolutionHalfWidth + 1];
   std::vector<double> row_sum;  // Q 1
   std::vector<double> applied;  // Q f
@@ -23,14 +23,15 @@ struct SquareRoot {
 
 class SquareRootSolver {
  public:
-  // conditioned: see IsConditioned. flux: f of the fibre, one value a bin. REQUIRES: the precision's widths
-  // are at least kResolutionHalfWidth, except at the end. Returns false if stopped.
+  // Takes the square root of a precision. conditioned: IsConditioned. flux: the fibre's f, one value for each
+  // bin. REQUIRES: the precision's widths are at least kResolutionHalfWidth, except at the end. Returns false
+  // if stopped.
   bool Solve(const SymmetricBand& precision, bool conditioned, const double* flux,
              const std::stop_token& stop, SquareRoot* root);
 
  private:
   bool BoundSpectrum(const SymmetricBand& precision, const std::stop_token& stop, SpectrumBounds* bounds);
-  // Number of diagonals that a pole needs, of `most`.
+  // The number of diagonals that a pole needs, at most `most`.
   int PoleWidth(const SymmetricBand& precision, double shift, int most) const;
 
   BandFactor factor_of_precision_;

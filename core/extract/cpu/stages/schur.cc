@@ -17,7 +17,7 @@ struct SchurTask {
   double tail;
   const double *scale, *inverse_threshold;
   GrowingRows* columns;
-  const int* length;  // [tile]: length of its columns; two more behind the last tile
+  const int* length;  // [tile]: length of its columns; two more elements behind the last tile
   GrowingRows* products;
 };
 
@@ -41,7 +41,7 @@ using Tag = hn::ScalableTag<double>;
 using V = hn::Vec<Tag>;
 
 inline constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag()));
-inline constexpr int kVectors = 4;  // vectors of a tile; their chains hide each other's latency
+inline constexpr int kVectors = 4;  // vectors of a tile, whose dependent operations hide each other's latency
 static_assert(kLanes * kVectors <= kTileColumns);
 
 int TileColumns() { return kLanes * kVectors; }
@@ -90,8 +90,8 @@ int ComputeTile(const SchurTask& task, int c) {
   return t;
 }
 
-// squares[t]: sum of a column's squares from row t on, relative to its threshold; the largest of columns c
-// .., for t < length.
+// Computes squares[t]: the largest sum, over columns c .., of a column's squares from row t on relative to
+// its threshold, for t < length.
 void SumSquares(const SchurTask& task, int c, int length, double* squares) {
   const Tag d;
   V scale[kVectors], sum[kVectors];
@@ -111,7 +111,7 @@ void SumSquares(const SchurTask& task, int c, int length, double* squares) {
   }
 }
 
-// Adds rows [begin, end) to the products of columns c .. with those k, k + 1 .. further.
+// Adds rows [begin, end) to the products of columns c .. with the columns k, k + 1 .. further on.
 template <int kCount>
 HWY_INLINE void AddProducts(double* const* rows, int c, int k, int begin, int end, V (*sums)[kVectors]) {
   const Tag d;
@@ -130,9 +130,9 @@ HWY_INLINE void AddProducts(double* const* rows, int c, int k, int begin, int en
   for (int q = 0; q < kCount; ++q) std::copy_n(sum[q], kVectors, sums[q]);
 }
 
-// Products of columns c .. with the columns k further, for k <= last.
+// Computes products of columns c .. with the columns k further on, for k <= last.
 void MultiplyTile(const SchurTask& task, int c, int last) {
-  constexpr int kCount = kLanes == 8 ? 4 : 2;  // diagonals at a time, whose sums fit in registers
+  constexpr int kCount = kLanes == 8 ? 4 : 2;  // diagonals at a time; their sums fit in registers
   const Tag d;
   double* const* rows = task.columns->rows();
   for (int k = 0; k <= last; k += kCount) {
@@ -171,7 +171,7 @@ HWY_EXPORT(MultiplyTile);
 
 namespace {
 
-// Entry (j + k, j) of base - X^T X, from the rows of both for k; null: 0.
+// Entry (j + k, j) of base - X^T X, from the rows of both for k. A null row is 0.
 double Difference(const double* base, const double* product, int j) {
   return (base != nullptr ? base[j] : 0.0) - (product != nullptr ? product[j] : 0.0);
 }
@@ -192,7 +192,7 @@ void SchurUpdate::SetScales(int size, const BandLimits& limits) {
 bool SchurUpdate::Compute(const BandFactor& factor, const Coupling& coupling, const BandLimits& limits,
                           const std::stop_token& stop) {
   SetScales(factor.size(), limits);
-  // The product of a tile with the last one reads one tile further.
+  // The product of a tile with the last one reads one tile beyond it.
   columns_.Reset(RowStride(size_ + 2 * kTileColumns));
   products_.Reset(RowStride(size_ + 2 * kTileColumns));
   return ComputeColumns(factor, coupling, limits.tail, stop) && ComputeProducts(limits, stop);
@@ -212,7 +212,7 @@ bool SchurUpdate::ComputeColumns(const BandFactor& factor, const Coupling& coupl
     if (stop.stop_requested()) return false;
     length_[tile] = HWY_DYNAMIC_DISPATCH(ComputeTile)(task, tile * side);
   }
-  // Products read two neighbouring tiles to the end of the longer one.
+  // Products read two neighbouring tiles up to the end of the longer one.
   for (int tile = 0; tile < tiles; ++tile) {
     const int end = std::max(length_[tile + 1], tile > 0 ? length_[tile - 1] : 0);
     for (int t = length_[tile]; t < end; ++t) std::fill_n(columns_.Row(t) + tile * side, side, 0.0);
@@ -234,8 +234,8 @@ bool SchurUpdate::ComputeProducts(const BandLimits& limits, const std::stop_toke
     if (stop.stop_requested()) return false;
     HWY_DYNAMIC_DISPATCH(SumSquares)(task, tile * side, length_[tile], squares_.data());
     // A product of columns k apart is at most the remaining squares of one from row k on, times those of the
-    // other. (A small product does not mean that those further out are small: across a hole they decay and
-    // come back.)
+    // other. (A small product does not mean that those further out are small: across a hole, products decay
+    // and grow again.)
     int last = std::min(length_[tile], size_ - tile * side) - 1;
     const auto others = largest_.begin() + tile;
     const double most = *std::max_element(others, others + std::min(last / side + 2, tiles - tile));

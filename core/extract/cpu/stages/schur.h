@@ -1,6 +1,6 @@
-// The update that both sweeps use: S = D - B^T (L L^T)^-1 B, where L L^T is eliminated and B is its coupling.
+// The update of both sweeps: S = D - B^T (L L^T)^-1 B, where L L^T is eliminated and B is its coupling.
 //
-// X = L^-1 B is computed by columns, and X^T X is subtracted: a sum of squares that cannot cancel. Column c
+// X = L^-1 B is computed by columns, and X^T X is subtracted, a sum of squares that cannot cancel. Column c
 // begins at the first row that B touches and ends where it has decayed. Neighbouring columns lie side by side
 // in vector lanes and read neighbouring entries of L and B.
 #ifndef SPEXD_CORE_EXTRACT_CPU_STAGES_SCHUR_H_
@@ -15,8 +15,8 @@
 
 namespace spexd::cpu {
 
-// B: Row(t)[c] is the entry of row c - reach + t and column c, for t = 0..2 reach. Readable for kTileColumns
-// columns behind the last, and 0 where row or column is outside the matrix.
+// The coupling B. Row(t)[c] is its entry in row c - reach + t and column c, for t = 0..2 reach. It can be
+// read up to kTileColumns columns behind the last, and is 0 where row or column is outside the matrix.
 struct Coupling {
   const double* first = nullptr;
   int64_t step = 0;
@@ -25,24 +25,25 @@ struct Coupling {
   const double* Row(int t) const { return first + t * step; }
 };
 
-// Which entries of a band are kept (band_rule.h).
+// The limits by which entries of a band are kept (band_rule.h).
 struct BandLimits {
-  int usual, most;          // half-widths: always kept, and at most kept
-  double tail;              // columns of X end below this, relative to the square root of the diagonal
-  const double* diagonal;   // of D
-  const double* threshold;  // entries beyond `usual` are kept if they exceed these
+  int usual, most;          // half-widths: those always kept, and the most to keep
+  // Columns of X end where they are below this, relative to the square root of the diagonal.
+  double tail;
+  const double* diagonal;   // diagonal of D
+  const double* threshold;  // thresholds of entries beyond `usual` (IsKept)
 };
 
 struct SchurTask;
 
 class SchurUpdate {
  public:
-  // Computes X^T X, as far as it may exceed the thresholds. Returns false if stopped.
+  // Computes X^T X as far as it may exceed the thresholds. Returns false if stopped.
   bool Compute(const BandFactor& factor, const Coupling& coupling, const BandLimits& limits,
                const std::stop_token& stop);
-  // out = base - X^T X, cut by the rule of band_rule.h.
+  // out = base - X^T X, cut by the band rule.
   void Subtract(const BandView& base, const BandLimits& limits, SymmetricBand* out);
-  // The same with X = 0.
+  // out = base, cut by the band rule.
   void Copy(const BandView& base, const BandLimits& limits, SymmetricBand* out);
 
  private:
@@ -56,16 +57,17 @@ class SchurUpdate {
   void ChooseWidths(const BandView& base, const BandLimits& limits, SymmetricBand* out);
 
   int size_ = 0;
-  int side_ = 1;  // columns per tile
-  // Square roots of D's diagonal, and 1 / threshold; zeros behind the last.
+  int side_ = 1;  // number of columns in a tile
+  // Square roots of D's diagonal, and 1 / threshold. Both are 0 behind the last unknown.
   std::vector<double> scale_, inverse_threshold_;
   std::vector<double> lumped_;
-  // squares_: of a tile's columns by row, see SumSquares. largest_: of each tile's columns.
+  // squares_: the sums of a tile's columns from each row on (SumSquares). largest_: the largest such sum of
+  // each tile.
   std::vector<double> squares_, largest_;
-  GrowingRows columns_;      // [t, column]: X
+  GrowingRows columns_;      // X, [t, column]
   std::vector<int> length_;  // [tile]: length of its columns
-  GrowingRows products_;     // [k, column]: (X^T X)(column + k, column)
-  std::vector<int> extent_;  // the last k of each tile; -1: none
+  GrowingRows products_;     // entry (column + k, column) of X^T X, [k, column]
+  std::vector<int> extent_;  // [tile]: the last k; -1: none
 };
 
 }  // namespace spexd::cpu

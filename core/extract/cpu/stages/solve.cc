@@ -18,8 +18,8 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[j] = sum over terms of a[term][j] x[term][j], for j < count. Up to 31 values behind may be read, and
-// are written.
+// Computes out[j] = sum over terms of a[term][j] x[term][j], for j < count. Up to 31 values behind may be
+// read and written.
 void SumProducts(const double* const* a, const double* const* x, size_t terms, int count, double* out) {
   const hn::ScalableTag<double> d;
   const int lanes = static_cast<int>(hn::Lanes(d));
@@ -118,8 +118,8 @@ double FluxSolver::TrueResidual() {
   return Norm(r);
 }
 
-// out = (L D L^T)^-1 r of the left sweep: forward by blocks t_i = S_i^-1 (r_i - O_(i-1)^T t_(i-1)), then
-// backward t_i -= S_i^-1 O_i t_(i+1).
+// Applies the left sweep's factorisation: out = (L D L^T)^-1 r. Forward, by blocks, t_i = S_i^-1 (r_i -
+// O_(i-1)^T t_(i-1)); backward, t_i -= S_i^-1 O_i t_(i+1).
 bool FluxSolver::Precondition(const Elimination& elimination, const Vector& r, const Vector& out,
                               const std::stop_token& stop) {
   const Vector& scratch = at(kScratch);
@@ -138,7 +138,7 @@ bool FluxSolver::Precondition(const Elimination& elimination, const Vector& r, c
   return true;
 }
 
-// Conjugate gradients from the current residual. r^T M^-1 r is the squared error in the norm of A.
+// Runs conjugate gradients from the current residual. r^T M^-1 r is the squared error in the norm of A.
 bool FluxSolver::Iterate(const Elimination& elimination, double goal, int* steps,
                          const std::stop_token& stop) {
   const Vector &r = at(kResidual), &z = at(kPreconditioned), &p = at(kDirection), &q = at(kProduct);
@@ -168,9 +168,9 @@ bool FluxSolver::Solve(const BundlePlan& plan, const NormalEquations& normal, co
   size_ = normal.size();
   Allocate();
   for (int i = 0; i < blocks_; ++i) std::copy_n(normal.data(i), size_, at(kResidual).Row(i));
-  const double whole = Norm(at(kResidual));  // residual of a flux of 0: |b|
+  const double whole = Norm(at(kResidual));  // |b|, the residual of a flux of 0
   double now = whole;
-  // Rounding makes the residual that the steps keep differ from the true one, which decides.
+  // Rounding makes the residual that the steps maintain differ from the true one, which decides.
   for (int steps = 0; whole > 0 && steps < kMaxRefinements;) {
     if (!Iterate(elimination, kFluxResidual * whole, &steps, stop)) return false;
     const double before = now;

@@ -1,5 +1,5 @@
-// Loads and stores of the first lanes of a vector, for the target being compiled (included once for each; see
-// Highway's foreach_target).
+// Loads and stores of the first lanes of a vector. Included once for each target (see Highway's
+// foreach_target).
 #if defined(SPEXD_CORE_EXTRACT_CPU_VECTORS_PARTIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPEXD_CORE_EXTRACT_CPU_VECTORS_PARTIAL_INL_H_
 #undef SPEXD_CORE_EXTRACT_CPU_VECTORS_PARTIAL_INL_H_
@@ -20,14 +20,15 @@ using PartialVector = hwy::HWY_NAMESPACE::Vec<PartialTag>;
 
 inline constexpr int kPartialLanes = static_cast<int>(hwy::HWY_NAMESPACE::MaxLanes(PartialTag()));
 
-// The first `count` lanes (all, if there are no more); the others are 0 and not read.
+// Loads the first `count` lanes, or all if there are no more. The other lanes are 0, and their memory is not
+// read.
 HWY_INLINE PartialVector LoadFirst(const double* from, int count) {
   const PartialTag d;
   if (count >= kPartialLanes) return hwy::HWY_NAMESPACE::LoadU(d, from);
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
   return hwy::HWY_NAMESPACE::MaskedLoad(hwy::HWY_NAMESPACE::FirstN(d, static_cast<size_t>(count)), d, from);
 #else
-  // Highway's masked load wants aligned addresses here and reads the lanes left out.
+  // On these targets, Highway's masked load needs aligned addresses and reads the lanes that are left out.
   HWY_ALIGN double lanes[kPartialLanes] = {};
   for (int k = 0; k < count; ++k) lanes[k] = from[k];
   return hwy::HWY_NAMESPACE::Load(d, lanes);

@@ -1,6 +1,6 @@
-// erf, exp and pow of vectors for the target being compiled (included once for each; see Highway's
-// foreach_target). exp and pow are SLEEF's, within 1 unit in the last place, or the C library's lane by lane.
-// SLEEF's own header declares only what the compiler's flags allow.
+// erf, exp and pow of vectors. Included once for each target (see Highway's foreach_target). exp and pow are
+// SLEEF's, within 1 unit in the last place, or the C library's lane by lane. SLEEF's functions are declared
+// here, because its own header declares only those that the compiler's flags allow.
 #if defined(SPEXD_CORE_EXTRACT_CPU_VECTORS_SLEEF_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPEXD_CORE_EXTRACT_CPU_VECTORS_SLEEF_INL_H_
 #undef SPEXD_CORE_EXTRACT_CPU_VECTORS_SLEEF_INL_H_
@@ -57,14 +57,14 @@ HWY_INLINE MathVector ByLanes(MathVector x, MathVector y, const Function& functi
 HWY_INLINE MathVector Exp(MathVector x) {
   return ByLanes(x, x, [](double v, double) { return std::exp(v); });
 }
-// REQUIRES: x > 0.
+// The power of each lane. REQUIRES: x > 0.
 HWY_INLINE MathVector Pow(MathVector x, MathVector y) {
   return ByLanes(x, y, [](double v, double exponent) { return std::pow(v, exponent); });
 }
 
 #endif
 
-// HalfErf of core/model/spots/gauss_hermite_formula.h.
+// The vector form of HalfErf in core/model/spots/gauss_hermite_formula.h.
 HWY_INLINE MathVector HalfErf(MathVector u, MathVector gaussian) {
   namespace hn = hwy::HWY_NAMESPACE;
   constexpr HalfErfPolynomial kPolynomial;

@@ -13,7 +13,7 @@ namespace spexd::cpu {
 namespace HWY_NAMESPACE {
 
 const char* TargetName() {
-  // Highway's name for 512-bit vectors is its own.
+  // Highway has a name of its own for 512-bit vectors.
   return HWY_TARGET == HWY_AVX3 ? "AVX-512" : hwy::TargetName(HWY_TARGET);
 }
 

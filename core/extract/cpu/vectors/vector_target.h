@@ -1,4 +1,4 @@
-// The vector instructions that the engine uses on this machine.
+// The name of the vector instructions that the engine uses on this machine.
 #ifndef SPEXD_CORE_EXTRACT_CPU_VECTORS_VECTOR_TARGET_H_
 #define SPEXD_CORE_EXTRACT_CPU_VECTORS_VECTOR_TARGET_H_
 
