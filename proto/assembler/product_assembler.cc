@@ -11,11 +11,11 @@
 namespace spexd {
 namespace {
 
-constexpr int kMaxParameters = 64;  // of templates
+constexpr int kMaxParameters = 64;  // most parameters of templates
 
 absl::Status Wrong(const std::string& what) { return absl::InvalidArgumentError(what); }
 
-// The array's elements of type T, each as a To.
+// Returns the elements of type T in `bytes`, converted to To.
 template <typename T, typename To = T>
 std::vector<To> Unpacked(const std::string& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));

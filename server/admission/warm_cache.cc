@@ -68,7 +68,7 @@ struct WarmCache::Entry {
   }
   // The item's name in messages.
   std::string named() const { return absl::StrCat(WarmKindName(kind), " \"", hash, "\""); }
-  // REQUIRES: loaded.
+  // REQUIRES: the item is loaded.
   Info info() const;
 };
 

@@ -14,7 +14,7 @@
 
 namespace spexd {
 
-// Not safe to use from many threads.
+// The waiting jobs. Not safe to use from many threads at once.
 class WaitingJobs {
  public:
   struct Job {

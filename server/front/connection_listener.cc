@@ -93,7 +93,7 @@ ConnectionListener::ConnectionListener(ListeningSockets sockets, const Limits& l
 
 ConnectionListener::~ConnectionListener() {
   const uint64_t one = 1;
-  if (write(wake_.get(), &one, sizeof(one)) != sizeof(one)) std::abort();  // an eventfd takes a 1
+  if (write(wake_.get(), &one, sizeof(one)) != sizeof(one)) std::abort();  // cannot fail
   thread_.join();
 }
 

@@ -35,8 +35,7 @@ class ConnectionListener {
     int connections = 0, of_a_peer = 0;  // silent connections and those that gRPC has
     // The time for which sent data may be unacknowledged before the kernel ends the connection.
     std::chrono::milliseconds unacknowledged = std::chrono::minutes(15);
-    std::chrono::milliseconds silent = std::chrono::seconds(10);  // the time after which a silent one is
-                                                                  // closed
+    std::chrono::milliseconds silent = std::chrono::seconds(10);  // the time limit of silence
   };
   struct Callbacks {
     // Takes a connection on which there is something to read. It is nonblocking.

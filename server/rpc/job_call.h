@@ -1,5 +1,5 @@
-// One call of Extract or Analyse: receives a job, and sends its events as they come. They are in memory, of
-// which the job reserved what they take at most (--max-result-bytes), and end with the connection.
+// One call of Extract or Analyse: it receives a job and sends its events as they come. The events are in
+// memory that the job has reserved (--max-result-bytes), and are lost with the connection.
 #ifndef SPEXD_SERVER_RPC_JOB_CALL_H_
 #define SPEXD_SERVER_RPC_JOB_CALL_H_
 

@@ -1,5 +1,5 @@
-// The schedule: it decides which jobs are admitted and which job gets the next slot. It is a pure function of
-// events and their times: it does not wait or use a clock. JobQueue makes it safe for threads.
+// The schedule: it decides which jobs are admitted and which job gets the next slot. It is pure logic, which
+// is told events with their times and does not wait or use a clock. JobQueue makes it safe for threads.
 //
 // Slots. The identity that has used the devices least, relative to its weight (FairShare), goes first. Of its
 // jobs, the one with the highest priority goes first; each kLevelSeconds of waiting add one level. Jobs of

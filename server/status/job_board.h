@@ -50,8 +50,7 @@ class JobBoard {
     Clock::time_point now;
     std::vector<UnderWay> under_way;          // oldest first
     std::vector<Ended> ended;                 // latest first
-    std::array<int64_t, kMinutes> spectra{};  // extracted in each minute of the last hour, the current one
-                                              // last
+    std::array<int64_t, kMinutes> spectra{};  // extracted per minute of the last hour, current last
     int64_t jobs_ok = 0, jobs_failed = 0;     // in the last hour
   };
 

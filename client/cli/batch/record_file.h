@@ -51,8 +51,7 @@ class RecordFile {
   const FileDescriptor file_;
   const int64_t size_when_opened_;
   mutable Mutex mutex_;
-  std::set<int64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // claimed bytes, because file locks exclude only
-                                                       // processes
+  std::set<int64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // bytes; file locks exclude only processes
   int64_t read_ ABSL_GUARDED_BY(mutex_) = 0;           // bytes that were read
   std::map<std::string, nlohmann::json> records_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> own_ ABSL_GUARDED_BY(mutex_);  // outputs with records of this process

@@ -17,8 +17,7 @@ namespace spexd::cli {
 
 struct AnalysisUnit {
   SpectraKind kind = SpectraKind::kTargets;
-  std::vector<std::string> files;             // a file of spectra, frames in the order B, R, Z, or detached
-                                              // jobs
+  std::vector<std::string> files;             // a file of spectra, frames (B, R, Z) or detached jobs
   std::string velocities, models, redshifts;  // output files; "": not asked for
   bool sky_subtracted = false;                // the frames are already flat-fielded and sky-subtracted
 

@@ -31,7 +31,7 @@ def interesting(frame, row):
     if len(frame.flux) > 4 and frame.types[row] != "SKY":
         own = own - np.median(np.where(frame.good, frame.flux, 0), axis=0)
         own = own - np.median(own)
-    # Sky lines are left out, because they differ only by their sampling.
+    # Bins of sky lines have a lower weight, because sky lines differ only by their sampling.
     sky = np.median(np.where(frame.good, frame.flux, 0), axis=0)
     calm = 1 / (1 + np.maximum(sky / max(np.median(sky), 1e-6) - 1, 0)) if len(frame.flux) > 4 else 1
     strength = np.convolve(np.abs(own) * noise * (calm if frame.types[row] != "SKY" else 1), np.ones(5) / 5, "same")
