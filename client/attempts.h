@@ -31,8 +31,8 @@ struct Attempt {
 };
 
 // Returns the attempt that ended with `result`, by the contract's status codes. `taken`: the server had taken
-// the job. Then it is tried again only if the server asks for it, because its device failed, or if the answer
-// was damaged.
+// the job. Then it may be tried again only if the server asks for it by a retry delay (its device failed, for
+// example) or if the answer was damaged.
 Attempt AttemptOf(const CallResult& result, bool taken);
 
 // The limits of a series of attempts, and where it begins.

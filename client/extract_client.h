@@ -22,8 +22,9 @@ struct RemoteOptions {
 // Each job goes first to the server that is expected to finish it first (see ServerSpeeds), so that servers
 // share the jobs by their speeds. The first job goes to a random one. A refused job is tried again (see
 // RetryPolicy), at once on another server, and later when all have refused it. This is safe because jobs have
-// no side effects. A job that a server has taken is tried again only if its device failed or the answer was
-// damaged. Safe to use from many threads.
+// no side effects. A job that a server has taken is tried again only if the server asks for it (its device
+// failed, for example) or the answer was damaged, and never once bundles have arrived. Safe to use from many
+// threads.
 class RemoteExtractor : public Extractor {
  public:
   // Every job asks `find` for its servers when it begins, and again when all have refused it.

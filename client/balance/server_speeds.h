@@ -13,9 +13,9 @@ namespace spexd::client {
 
 // The rule is the shortest expected delay (SED): a job goes to the server that would finish it first, given
 // all jobs that the server has of this client and the speed at which it has finished jobs. Servers therefore
-// share the jobs by their speeds, and the last jobs go to no server if a faster one would finish them
-// earlier. A server of unknown speed gets one job early, and more when that has ended. Speeds that differ
-// little count as equal, and equal servers take turns.
+// share the jobs by their speeds, and at the end no server gets a job that a faster one would finish earlier.
+// A server of unknown speed gets one job early, and more when that has ended. Speeds that differ little count
+// as equal, and equal servers take turns.
 class ServerSpeeds {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -42,8 +42,7 @@ absl::StatusOr<Inputs> ReadInputs(const std::string& image, const std::string& p
 absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const WavelengthGrid& grid);
 
 // Returns the PSF of another exposure, with traces that are off by 0.3 pixels in x and 0.2 in y, for frames
-// that
-// measure their trace shifts.
+// that measure their trace shifts.
 std::shared_ptr<const Psf> DisplacedPsf(const Inputs& inputs);
 
 // A PSF and a grid for each frame, as in production: copies of the PSF in turn, each time on a grid that is

@@ -33,8 +33,7 @@ class Exposures {
 
   // Adds a frame that was written, with its record. Returns its exposure if all cameras of the spectrograph
   // have come, and again if the frame replaces another. Frames without EXPID or CAMERA belong to no exposure.
-  // An exposure
-  // with two frames of a camera, or with the file of another result, is refused.
+  // An exposure with two frames of a camera, or with the file of another result, is refused.
   std::optional<Exposure> Add(const FrameTask& task, const nlohmann::json& record)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

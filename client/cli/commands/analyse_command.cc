@@ -73,8 +73,7 @@ class JointCommand {
       : options_(options), files_(files), status_file_(options.joint.status_file) {}
 
   // Returns the exit code: kDifferent if one of several files failed. A single unit whose outputs are named
-  // by flags
-  // fails with its own error.
+  // by flags fails with its own error.
   absl::StatusOr<int> Run() {
     SPEXD_RETURN_IF_ERROR(CheckJointFlags(options_.joint, options_.products));
     std::optional<InterruptGuard> interrupt;
