@@ -18,17 +18,18 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// The last refusal of each server, as one error.
+// The last refusals of all servers, combined into one error.
 class Refusals {
  public:
-  // `servers` may grow.
+  // `servers` outlives this object and may grow.
   explicit Refusals(const Servers& servers) : servers_(servers) {}
 
   void Note(int server, const absl::Status& status) {
     last_.resize(servers_.size());
     last_[server] = status;
   }
-  // Full servers come first: they are worth another try.
+  // Returns the refusals as one status. Its code is ResourceExhausted if any server was full, because a later
+  // try may succeed then.
   absl::Status Sum() const {
     if (servers_.size() == 1) return last_[0];
     std::vector<std::string> parts;
@@ -54,8 +55,8 @@ Connection::Deadline Earlier(const Connection::Deadline& deadline, milliseconds 
   return deadline.has_value() ? std::min(*deadline, soon) : soon;
 }
 
-// Appends the servers that `find` finds now and `servers` lacks; their number. Those that are not found any
-// more stay: what they refuse is counted.
+// Appends the servers that `find` finds and `servers` lacks, and returns their number. Servers that are not
+// found stay, because their refusals are counted.
 int AddNewServers(const ServerSource& find, Servers* servers) {
   const absl::StatusOr<Servers> found = find();
   if (!found.ok()) return 0;
@@ -75,8 +76,8 @@ ServerBalancer::Outcome OutcomeOf(const Attempt& made, const Connection::Deadlin
   return refused ? ServerBalancer::Outcome::kRefused : ServerBalancer::Outcome::kOther;
 }
 
-// An attempt on one of the servers: on the candidate's, or where the balancer chooses, on one of `ready`.
-// Returns which one it was.
+// Makes an attempt on the candidate's server or, with a balancer, on one of `ready`. Returns the server and
+// the attempt.
 std::pair<int, Attempt> TryOne(const Servers& servers, const ServerRotation::Candidate& candidate,
                                std::vector<int> ready, const AttemptLimits& limits,
                                const std::stop_token& stop,

@@ -1,4 +1,4 @@
-// Trying a call on one server after another until one takes it.
+// Attempts of a call on one server after another, until one takes it.
 #ifndef SPEXD_CLIENT_ATTEMPTS_H_
 #define SPEXD_CLIENT_ATTEMPTS_H_
 
@@ -17,38 +17,39 @@
 
 namespace spexd::client {
 
-// How an attempt on a server ended, and what may follow.
+// The end of an attempt on a server, and what may follow it.
 struct Attempt {
   enum class Then {
-    kEnd,        // nothing: `status` is the result
-    kElsewhere,  // the server did not take the call: the next one, or this one later
-    kHere,       // the call may have been taken: this server, later
-    kAgain,      // the transfer was damaged: this server, at once, as often as the policy says
+    kEnd,        // no further attempt: `status` is the result
+    kElsewhere,  // the server did not take the call: try the next server, or this one later
+    kHere,       // the server may have taken the call: try only this server, later
+    kAgain,      // the transfer was damaged: try this server at once, as often as the policy says
   };
   absl::Status status;
   Then then = Then::kEnd;
-  std::optional<std::chrono::milliseconds> retry_delay = {};  // of the server's refusal
+  std::optional<std::chrono::milliseconds> retry_delay = {};  // that the server asks for
 };
 
-// What may follow a call that ended with `result`, as the contract's status codes say. `taken`: the server
-// had taken the job, and it is tried again only if the server asks for it (its device failed; others may
-// work).
+// Returns the attempt that ended with `result`, by the contract's status codes. `taken`: the server had taken
+// the job. Then it may be tried again only if the server asks for it by a retry delay (its device failed, for
+// example) or if the answer was damaged.
 Attempt AttemptOf(const CallResult& result, bool taken);
 
-// Where a series of attempts begins and what bounds it.
+// The limits of a series of attempts, and where it begins.
 struct AttemptLimits {
   RetryPolicy retry;
-  Connection::Deadline deadline;              // no wait goes beyond it
-  std::optional<uint32_t> first_server = {};  // counted modulo their number; nullopt: a random one
-  // Chooses among servers that may be tried at once, and learns their speeds from attempts that end well;
-  // null: they are tried in a cycle.
+  Connection::Deadline deadline;              // no wait passes it
+  std::optional<uint32_t> first_server = {};  // index modulo the number of servers; nullopt: random
+  // Chooses among servers that may be tried, and learns their speeds from attempts that end well; null:
+  // servers are tried in a cycle.
   ServerBalancer* balancer = nullptr;
 };
 
-// Calls `attempt` with one of the servers after another. Where all have refused, servers that `find` has
-// found since come next; without any, it waits. Where there are several, those that say NOT_SERVING or do not
-// answer are passed over. `observer` (may be null) hears of every attempt that is followed by another. Errors
-// of `find`, if it finds no server to begin with.
+// Calls `attempt` with one server after another, until an attempt is the last one. When all servers have
+// refused, asks `find` for new servers; if there are none, waits. If there are several servers, those that
+// are NOT_SERVING or do not answer are skipped. `observer` (may be null) is told each attempt that is
+// followed by another. Returns the status of the last attempt; Cancelled, DeadlineExceeded; an error of
+// `find` if it finds no server at first.
 absl::Status TryServers(const ServerSource& find, const AttemptLimits& limits, JobObserver* observer,
                         const std::stop_token& stop, const std::function<Attempt(Connection*)>& attempt);
 

@@ -19,21 +19,21 @@ namespace spexd::client {
 namespace {
 
 constexpr uint32_t kJobsOfAPage = 1000;
-constexpr std::chrono::seconds kAnswerPatience(10);  // for short calls
+constexpr std::chrono::seconds kAnswerPatience(10);  // time limit of short calls
 
 std::string RandomId() {
   std::random_device random;
   return absl::StrFormat("%08x%08x%08x%08x", random(), random(), random(), random());
 }
 
-// The time of a call that may take as long as `patience`.
+// Returns the deadline of a call that may take at most `patience`.
 Connection::Deadline Soon(const Connection::Deadline& deadline,
                           std::chrono::milliseconds patience = kAnswerPatience) {
   const Clock::time_point soon = Clock::now() + patience;
   return deadline.has_value() ? std::min(*deadline, soon) : soon;
 }
 
-// Sends the header and the files. False: the call ended before all was sent.
+// Sends the header and the files. Returns false if the call ended before.
 absl::StatusOr<bool> Send(const Job& job, const v1::SubmitHeader& header, SubmitStream* stream) {
   v1::SubmitRequest request;
   *request.mutable_header() = header;
@@ -41,7 +41,7 @@ absl::StatusOr<bool> Send(const Job& job, const v1::SubmitHeader& header, Submit
   return SendInputs<v1::SubmitRequest>(job, header.job(), stream);
 }
 
-// Whether the server lists its jobs, and has none of this request id.
+// Whether the server lists its jobs and none has this request id.
 bool IsUnknown(Connection* server, const std::string& request_id, const Connection::Deadline& deadline,
                const std::stop_token& stop) {
   const auto jobs = ListAllJobs(server, v1::ListJobsRequest(), Soon(deadline), stop);
@@ -50,13 +50,13 @@ bool IsUnknown(Connection* server, const std::string& request_id, const Connecti
          });
 }
 
-// What the attempts of one Submit came to.
+// The result of the attempts of one Submit.
 struct Submission {
   v1::SubmitReply reply;
-  bool may_be_taken = false;  // by a server whose answer was lost
+  bool may_be_taken = false;  // a server whose reply was lost may have the job
 };
 
-// Whether the server may have taken a job that was sent to the end of a call that ended so.
+// Whether the server may have taken a completely sent job although the call ended with `status`.
 bool SaysNothingOfTheJob(const absl::Status& status) {
   return absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) || absl::IsInternal(status) ||
          absl::IsUnknown(status);
@@ -80,9 +80,9 @@ Attempt SubmitOnce(const Job& job, const v1::SubmitHeader& header, Connection* s
   if (*sent) stream->WritesDone();
   const CallResult result = stream->Finish(&submission->reply);
   Attempt attempt = AttemptOf(result, /*taken=*/false);
-  // All was sent, and the answer may have been lost. Another server would run the job a second time. (A
-  // server that is still storing the job does not list it yet, and gRPC does not distinguish its answer from
-  // a lost one.)
+  // Everything was sent, and the reply may be lost, so only this server is tried again. Another server would
+  // run the job a second time. (A server that is still storing the job does not list it, and gRPC does not
+  // distinguish a refusal from a lost reply.)
   if (absl::IsUnavailable(result.status) && *sent && !result.retry_delay.has_value() &&
       !IsUnknown(server, header.request_id(), job.deadline, stop)) {
     attempt.then = Attempt::Then::kHere;
@@ -106,7 +106,7 @@ absl::StatusOr<Submitted> DetachedClient::Submit(const Job& job, const SubmitOpt
     if (options.request_id.empty()) {
       limits.first_server = next_server_++;
     } else {
-      // The same id begins with the same server, where the job may be already.
+      // Attempts for the same id begin with the same server, which may have the job already.
       limits.retry.seed = Crc32c(options.request_id);
     }
     Submitted submitted;
@@ -130,7 +130,8 @@ absl::StatusOr<FoundJob> DetachedClient::Find(const std::string& job_id, std::ch
   for (const auto& server : servers) {
     absl::StatusOr<v1::JobRecord> record = server->GetJob(job_id, Soon(deadline, patience), stop);
     if (record.ok()) return FoundJob{server, *std::move(record)};
-    // A server that cannot answer may have it; otherwise any error but NotFound says more than that.
+    // Unavailable is kept, because a server that cannot answer may have the job. Other errors replace
+    // NotFound.
     if (error.ok() || absl::IsNotFound(error) || absl::IsUnavailable(record.status()))
       error = record.status();
   }
@@ -157,7 +158,7 @@ std::shared_ptr<Connection> DetachedClient::FindMoved(const std::string& job_id,
   if (!servers.ok()) return nullptr;
   for (const auto& server : *servers) {
     if (server->address() == present.address()) continue;
-    // Servers that are away for good, such as failed nodes, may be asked each time.
+    // The time limit is short, because servers that have failed for good may be asked each time.
     if (server->GetJob(job_id, Soon(deadline, retry_.health_patience), stop).ok()) return server;
   }
   return nullptr;

@@ -22,8 +22,8 @@ absl::Status Send(const Job& job, const v1::JobHeader& header, ExtractStream* st
   return absl::OkStatus();
 }
 
-// DataLoss unless the frame tells of the trace shifts that were asked for, and each product that was asked
-// for has come, or its error.
+// Checks that the frame has the trace shifts, and each product or its error, that were asked for. DataLoss:
+// it lacks one.
 absl::Status CheckAnswer(const v1::JobHeader& asked, const JobOutcome& outcome) {
   if (asked.trace_shifts() != v1::TRACE_AXES_OFF && !outcome.frame.origin.traces.has_value()) {
     return Damaged("it has nothing of the trace shifts that were asked for");
@@ -37,7 +37,7 @@ absl::Status CheckAnswer(const v1::JobHeader& asked, const JobOutcome& outcome) 
   return absl::OkStatus();
 }
 
-// One attempt; its outcome is in `outcome` if it ended well.
+// Makes one attempt. Sets `outcome` if it ended well.
 Attempt ExtractOnce(const Job& job, const v1::JobHeader& header, ExtractStream* stream, JobObserver* observer,
                     JobOutcome* outcome) {
   EventAssembler assembler(observer);
@@ -66,7 +66,8 @@ absl::StatusOr<JobOutcome> RemoteExtractor::RunAttempts(const Job& job, JobObser
       [&](Connection*, ExtractStream* stream) {
         return ExtractOnce(job, header, stream, observer, &outcome);
       }));
-  // The file names the inputs as given on this side, so that it does not depend on where the job ran.
+  // The frame names the inputs as the caller gave them, so that its file does not depend on where the job
+  // ran.
   FrameOrigin& origin = outcome.frame.origin;
   origin.input_image = job.image;
   if (!header.psf().has_psf_hash()) origin.input_psf = job.psf;

@@ -1,4 +1,4 @@
-// Runs jobs on a spexd server, or on the first of several that takes them.
+// The client of Extract: it runs jobs on a spexd server, or on one of several.
 #ifndef SPEXD_CLIENT_EXTRACT_CLIENT_H_
 #define SPEXD_CLIENT_EXTRACT_CLIENT_H_
 
@@ -15,20 +15,22 @@ namespace spexd::client {
 
 struct RemoteOptions {
   bool upload =
-      false;  // send the files' bytes; else their absolute paths, which the server must see and allow
+      false;  // send the files' bytes; false: their absolute paths, which the server must see and allow
   RetryPolicy retry;
 };
 
-// Each job begins with the server that is expected to finish it first (see ServerSpeeds), the first one with
-// a random server, so that servers share the jobs by their speeds. A job is pure, so a refused one is tried
-// again (see RetryPolicy): on another server at once, and later where all have refused. Never once bundles
-// have arrived.
+// Each job goes first to the server that is expected to finish it first (see ServerSpeeds), so that servers
+// share the jobs by their speeds. The first job goes to a random one. A refused job is tried again (see
+// RetryPolicy), at once on another server, and later when all have refused it. This is safe because jobs have
+// no side effects. A job that a server has taken is tried again only if the server asks for it (its device
+// failed, for example) or the answer was damaged, and never once bundles have arrived. Safe to use from many
+// threads.
 class RemoteExtractor : public Extractor {
  public:
-  // Each job goes to servers that `find` finds when it begins, or later, where all have refused it.
+  // Every job asks `find` for its servers when it begins, and again when all have refused it.
   explicit RemoteExtractor(ServerSource find, RemoteOptions options = {})
       : find_(std::move(find)), options_(options), balancer_(MakeRandom(options.retry)()) {}
-  // The servers must outlive this. REQUIRES: there is one.
+  // The servers outlive this object. REQUIRES: there is at least one.
   explicit RemoteExtractor(const std::vector<Connection*>& servers, RemoteOptions options = {})
       : RemoteExtractor(SameServers(servers), options) {}
   explicit RemoteExtractor(Connection* server, RemoteOptions options = {})

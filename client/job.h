@@ -1,5 +1,4 @@
-// An extraction job as a client sees it, wherever it runs: in this process (EmbeddedExtractor) or on a server
-// (RemoteExtractor).
+// A client's extraction job, which runs in this process (EmbeddedExtractor) or on a server (RemoteExtractor).
 #ifndef SPEXD_CLIENT_JOB_H_
 #define SPEXD_CLIENT_JOB_H_
 
@@ -15,15 +14,15 @@
 
 namespace spexd::client {
 
-// A PSF named by its content hash instead of a path; only a server knows such names.
+// The prefix of a PSF's name that is a SHA-256 instead of a path. Only servers know such names.
 inline constexpr char kPsfHashPrefix[] = "sha256:";
 
-// The products that a job asks for of a server (docs/analysis.md). Paths, or kPsfHashPrefix and a hash of
-// what the server keeps warm.
+// The products that a job asks a server for (docs/analysis.md). Files are named by a path, or by
+// kPsfHashPrefix and the hash of a file that the server keeps warm.
 struct JobProducts {
   bool sky = false, lines = false;
-  std::string templates;  // velocities of stars; "": none
-  std::string fiberflat;  // divides the spectra first; "": nothing does
+  std::string templates;  // asks for velocities of stars with these; "": no velocities
+  std::string fiberflat;  // the spectra are divided by it first; "": no division
 
   bool asks(Product product) const {
     return product == Product::kSky ? sky : product == Product::kLines ? lines : !templates.empty();
@@ -34,11 +33,12 @@ struct JobProducts {
 struct Job {
   JobSpec spec;
   std::string image;            // path of the preprocessed frame
-  std::string psf;              // path of the PSF, or kPsfHashPrefix and its hash
-  std::string fibermap;         // path of a file with a FIBERMAP; "" for the image file's own
-  std::string trace_reference;  // path, or on a server kPsfHashPrefix and a hash; "": none
-  JobProducts products;         // on a server; embedded jobs make none
-  // Embedded: spectra also stay on the engine's device, where it has one with room (JobOutcome::on_device).
+  std::string psf;              // path, or kPsfHashPrefix and a hash
+  std::string fibermap;         // path of a file with a FIBERMAP; "": that of the image file
+  std::string trace_reference;  // path, or for a server kPsfHashPrefix and a hash; "": none
+  JobProducts products;         // for a server; embedded jobs make none
+  // Embedded only: the spectra also stay on the engine's device, if it has one with room
+  // (JobOutcome::on_device).
   bool keep_on_device = false;
   std::optional<std::chrono::system_clock::time_point> deadline;
 };
@@ -46,10 +46,10 @@ struct Job {
 class Extractor {
  public:
   virtual ~Extractor() = default;
-  // Runs the job and returns when all of it is there. `observer` may be null; a stop of `stop` cancels it.
-  // InvalidArgument, NotFound, PermissionDenied, FailedPrecondition, Unimplemented: the job cannot be run as
-  // it is. Cancelled, DeadlineExceeded: it was stopped. Unavailable, ResourceExhausted: the server would not
-  // take it. DataLoss: what came back was damaged or incomplete.
+  // Runs the job and returns its complete outcome. `observer` may be null. A stop request cancels the job.
+  // InvalidArgument, NotFound, PermissionDenied, FailedPrecondition, Unimplemented: the job cannot run as it
+  // is. Cancelled, DeadlineExceeded: it was stopped. Unavailable, ResourceExhausted: no server took it.
+  // DataLoss: the answer was damaged or incomplete.
   virtual absl::StatusOr<JobOutcome> Run(const Job& job, JobObserver* observer, std::stop_token stop) = 0;
 };
 

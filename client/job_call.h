@@ -1,4 +1,4 @@
-// Calls that run a job: from the request to the outcome of its events, on one server after another.
+// The calls that run a job, on one server after another, and the reading of their events.
 #ifndef SPEXD_CLIENT_JOB_CALL_H_
 #define SPEXD_CLIENT_JOB_CALL_H_
 
@@ -15,14 +15,14 @@
 
 namespace spexd::client {
 
-// What came from a server cannot be true: DataLoss, so that the call is made again.
+// Returns the DataLoss of an answer that cannot be right, which leads to another attempt.
 inline absl::Status Damaged(const std::string& what) {
   return absl::DataLossError(absl::StrCat("the server's answer is damaged: ", what));
 }
 
-// Gives the events of a call whose request was sent (`sent`: an error of this side, if it could not be) to
-// `assembler`, which has Add(event) and accepted(). `finish` takes the outcome from it once the call ended
-// with OK, and may find it damaged.
+// Reads the events of a call to its end and gives them to `assembler`, which has Add(event) and accepted().
+// `sent`: the client's own error in sending the request, if any. `finish` is called when the call has ended
+// with OK. It takes the outcome from the assembler and may return DataLoss.
 template <typename Assembler, typename Finish>
 Attempt ReadCall(const absl::Status& sent, EventStream* stream, Assembler* assembler, const Finish& finish) {
   absl::Status local = sent;
@@ -34,7 +34,8 @@ Attempt ReadCall(const absl::Status& sent, EventStream* stream, Assembler* assem
   if (!local.ok()) stream->Cancel();
   CallResult result = stream->Finish();
   if (!local.ok()) result = {local, result.retry_delay};
-  // So gRPC answers a call that comes while its server shuts down. (A stop of this side is looked at later.)
+  // gRPC answers a call with CANCELLED if its server is shutting down. (A stop request of the client is
+  // checked later.)
   if (absl::IsCancelled(result.status) && !assembler->accepted()) {
     result.status = absl::UnavailableError(
         absl::StrCat("the call was cancelled before the job was taken: ", result.status.message()));
@@ -43,8 +44,9 @@ Attempt ReadCall(const absl::Status& sent, EventStream* stream, Assembler* assem
   return AttemptOf(result, assembler->accepted());
 }
 
-// TryServers with a stream of each server, which `open` begins and `run` takes to its end. A stop cancels it.
-// DeadlineExceeded says so if it is the job's.
+// Calls TryServers with attempts on streams: `open` begins a stream on a server and `run` makes an attempt on
+// it. A stop request cancels the stream. The message of DeadlineExceeded says if the job's deadline has
+// passed.
 template <typename Open, typename Run>
 absl::Status TryCalls(const ServerSource& find, const AttemptLimits& limits, JobObserver* observer,
                       const std::stop_token& stop, const Open& open, const Run& run) {

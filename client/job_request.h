@@ -1,4 +1,4 @@
-// A job as it goes to a server: its header, and the bytes of its files.
+// The request of a job to a server: its header and the bytes of its files.
 #ifndef SPEXD_CLIENT_JOB_REQUEST_H_
 #define SPEXD_CLIENT_JOB_REQUEST_H_
 
@@ -15,18 +15,18 @@
 
 namespace spexd::client {
 
-// The header of a job; upload sizes are read from the files. InvalidArgument as CheckJobOptions;
-// InvalidArgument, NotFound, PermissionDenied as InputFile::Open.
+// Returns the header of a job, with the sizes of the files that will be uploaded. InvalidArgument as in
+// CheckJobOptions; errors as in InputFile::Open.
 absl::StatusOr<v1::JobHeader> MakeJobHeader(const Job& job, bool upload);
 
-// Names a file by its absolute path, or says that its bytes follow. Errors as InputFile::Open.
+// Sets a source to the file's absolute path, or to an upload. Errors as in InputFile::Open.
 absl::Status SetSource(const std::string& path, bool upload, v1::InputSource* source);
-// The same for what servers keep warm, which `name` may name by kPsfHashPrefix and its hash.
+// Does the same for a file that servers keep warm. `name`: a path, or kPsfHashPrefix and a hash.
 absl::Status SetWarmSource(const std::string& name, bool upload, v1::InputSource* source);
 
-// Sends one file's bytes as messages of type `Request`, which has a chunk and an end. `index`: which one of
-// several such inputs it is. Returns false if the call has ended (the stream tells why), and an error if the
-// file is at fault.
+// Sends a file's bytes as messages of type `Request`, which has a chunk and an end. `index`: the index of an
+// input of which there may be several. Returns false if the call has ended (the stream says why). Errors are
+// those of the file.
 template <typename Request, typename Stream>
 absl::StatusOr<bool> SendFile(const std::string& path, v1::Input input, Stream* stream, uint32_t index = 0) {
   SPEXD_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
@@ -46,7 +46,7 @@ absl::StatusOr<bool> SendFile(const std::string& path, v1::Input input, Stream* 
   return stream->Write(request);
 }
 
-// Sends the files that `header` says are uploaded. Returns and errors as SendFile.
+// Sends the files that `header` declares as uploads. Result and errors as in SendFile.
 template <typename Request, typename Stream>
 absl::StatusOr<bool> SendInputs(const Job& job, const v1::JobHeader& header, Stream* stream) {
   const struct {

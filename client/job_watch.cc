@@ -11,10 +11,11 @@
 namespace spexd::client {
 namespace {
 
-constexpr std::chrono::seconds kRecordPatience(10);      // for the job's record
-constexpr char kJobsOwn[] = "spexd/the-jobs-own-error";  // payload of errors read from a record
+constexpr std::chrono::seconds kRecordPatience(10);      // time limit of GetJob
+constexpr char kJobsOwn[] = "spexd/the-jobs-own-error";  // payload of errors that come from a record
 
-// Codes with which a connection may break, the server stop or refuse for now. They may be a job's own, too.
+// Whether the status may come from the connection or from a server that stops or refuses for a time. It may
+// also be the job's own.
 bool MayBeTheConnections(const CallResult& result) {
   switch (result.status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -89,7 +90,7 @@ CallResult JobWatch::WatchOnce(const Connection::Deadline& deadline, const std::
     answered = true;
     local = Take(event);
   }
-  // A server that takes calls and breaks them at once does not get on.
+  // A server that accepts calls and breaks them at once makes no progress.
   const bool lasted = answered && std::chrono::steady_clock::now() - start > retry_.longest_wait;
   if (last_ > before || lasted) pauses_->Reset();
   if (local.ok()) return stream->Finish();

@@ -1,4 +1,4 @@
-// Following one detached job on its server, over broken connections.
+// The watch of one detached job, which survives broken connections.
 #ifndef SPEXD_CLIENT_JOB_WATCH_H_
 #define SPEXD_CLIENT_JOB_WATCH_H_
 
@@ -18,34 +18,35 @@
 
 namespace spexd::client {
 
-// Whether an error of a watch is what the job itself ended with, as its record says: no other try changes it.
+// Whether an error of a watch is the job's own status by its record, so that another try cannot change it.
 bool IsTheJobsOwn(const absl::Status& error);
 
-// Every numbered event is taken once and in order: what comes again is dropped, and after a broken connection
-// the server is asked for what is missing.
+// Takes every numbered event once and in order. Repeated events are dropped. After a broken connection, the
+// watch resumes after the last event.
 class JobWatch {
  public:
-  // Finds the job on another server than the present one, once that no longer has it or cannot be reached;
-  // null: nowhere.
+  // Finds the job on a server other than `present`, which does not have it or cannot be reached; null:
+  // nowhere.
   using FindsMoved = std::function<std::shared_ptr<Connection>(const Connection& present)>;
 
-  // `observer` (may be null) must outlive this.
+  // `observer` (may be null) outlives this object.
   JobWatch(std::shared_ptr<Connection> server, std::string job_id, const RetryPolicy& retry,
            JobObserver* observer, FindsMoved find_moved);
 
-  // Call it once. Errors as DetachedClient::Watch, but NotFound also where the job was removed meanwhile.
+  // Waits for the job's end and returns its outcome. Call it once. Errors as in DetachedClient::Watch;
+  // NotFound also if the job was removed meanwhile.
   absl::StatusOr<JobOutcome> Run(Connection::Deadline deadline, const std::stop_token& stop);
 
-  // Whether Run failed because what came was damaged.
+  // Whether Run failed because the answer was damaged.
   bool damaged() const { return damaged_; }
   uint64_t last_sequence() const { return last_; }
   const std::shared_ptr<Connection>& server() const { return server_; }
 
  private:
-  // One Watch call, to its end. Sets `damaged_` if what came is at fault.
+  // Makes one Watch call, to its end. Sets `damaged_` if the answer is damaged.
   CallResult WatchOnce(const Connection::Deadline& deadline, const std::stop_token& stop);
   absl::Status Take(const v1::WatchEvent& event);
-  // What a call that ended with `result` means. OK: watch again.
+  // Decides what follows a call that ended with `result`, after a pause if necessary. OK: watch again.
   absl::Status AfterError(const CallResult& result, const Connection::Deadline& deadline,
                           const std::stop_token& stop);
 

@@ -1,4 +1,4 @@
-// Waits between attempts to reach a server again, for as long as it may stay silent.
+// The pauses between attempts to reach a server, up to a total time without progress.
 #ifndef SPEXD_CLIENT_PAUSES_H_
 #define SPEXD_CLIENT_PAUSES_H_
 
@@ -14,13 +14,14 @@ namespace spexd::client {
 
 class Pauses {
  public:
-  // `observer` (may be null) hears of every wait. No wait goes beyond the deadline.
+  // `observer` (may be null) is told every pause. No pause passes the deadline.
   Pauses(const RetryPolicy& policy, JobObserver* observer, Connection::Deadline deadline);
 
-  // Waits after a call that ended with `result`. An error, if that may not be: Cancelled, DeadlineExceeded,
-  // or, after waits of RetryPolicy::queue_patience in all, the error of the call.
+  // Pauses after a call that ended with `result`. Cancelled: a stop was requested. DeadlineExceeded: the
+  // pause would pass the deadline. The error of the call: the pauses have taken RetryPolicy::queue_patience
+  // in all.
   absl::Status Wait(const CallResult& result, const std::stop_token& stop);
-  // The server gets on: waits begin anew.
+  // Starts again with short pauses, because the server has made progress.
   void Reset();
 
  private:

@@ -1,4 +1,4 @@
-// What a server keeps warm: PSFs, fiberflats, templates and trace references.
+// Lists of the files that a server keeps warm: PSFs, fiberflats, templates and trace references.
 #ifndef SPEXD_CLIENT_PSF_LIST_H_
 #define SPEXD_CLIENT_PSF_LIST_H_
 
@@ -6,13 +6,13 @@
 
 namespace spexd::client {
 
-// PSFs: all pages as one, most recently used first. The server's errors.
+// Returns all warm PSFs (all pages), most recently used first. Errors are the server's.
 absl::StatusOr<v1::ListPsfsResponse> ListAllPsfs(Connection* connection, Connection::Deadline deadline);
 
 inline constexpr v1::WarmKind kWarmKinds[] = {v1::WARM_KIND_PSF, v1::WARM_KIND_FIBERFLAT,
                                               v1::WARM_KIND_TEMPLATES, v1::WARM_KIND_TRACE_REFERENCE};
 
-// The same of one kind, and of all of them, one after the other.
+// Return all warm files of one kind, and of all kinds, one after the other.
 absl::StatusOr<v1::ListPsfsResponse> ListWarm(Connection* connection, v1::WarmKind kind,
                                               Connection::Deadline deadline);
 absl::StatusOr<v1::ListPsfsResponse> ListAllWarm(Connection* connection, Connection::Deadline deadline);

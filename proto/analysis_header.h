@@ -1,4 +1,4 @@
-// The limits of an analysis' header, which client and server check alike.
+// The check of an analysis' header, which client and server share.
 #ifndef SPEXD_PROTO_ANALYSIS_HEADER_H_
 #define SPEXD_PROTO_ANALYSIS_HEADER_H_
 
@@ -7,8 +7,9 @@
 
 namespace spexd {
 
-// InvalidArgument names the field, its value, the limit and what to do: options that are out of range or do
-// not go together, nothing to make, fields of a newer version.
+// Checks a header. InvalidArgument names the field, its value, the limit and what to do: for an option that
+// is out of range, options that contradict each other, a header that asks for nothing, and fields of a newer
+// version.
 absl::Status CheckAnalysisHeader(const v1::AnalysisHeader& header);
 
 }  // namespace spexd

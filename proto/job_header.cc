@@ -20,7 +20,7 @@ const FieldDescriptor* FieldOf(const JobOption& option) {
   return v1::JobHeader::descriptor()->FindFieldByName(option.field);
 }
 
-// REQUIRES: the field is a number or a bool.
+// Returns the value of a field. REQUIRES: the field is a number or a bool.
 double NumberIn(const v1::JobHeader& header, const FieldDescriptor* field) {
   const google::protobuf::Reflection& reflection = *header.GetReflection();
   switch (field->cpp_type()) {

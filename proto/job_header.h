@@ -1,4 +1,4 @@
-// A job's options as fields of its header, by core/frame/job_options.h.
+// Conversion between a job's options and the fields of its header, by the table in core/frame/job_options.h.
 #ifndef SPEXD_PROTO_JOB_HEADER_H_
 #define SPEXD_PROTO_JOB_HEADER_H_
 
@@ -10,15 +10,15 @@
 
 namespace spexd {
 
-// Sets the fields of all options that have a value. REQUIRES: CheckJobOptions(spec) is OK.
+// Sets the header's fields for all options that have a value. REQUIRES: CheckJobOptions(spec) is OK.
 void SetJobOptions(const JobSpec& spec, v1::JobHeader* header);
 
-// The options of a header; what it leaves unset has its default. InvalidArgument as CheckJobOptions, and
+// Returns the options of a header, with defaults for unset fields. InvalidArgument as in CheckJobOptions, and
 // for fields of a newer version.
 absl::StatusOr<JobSpec> JobOptionsOf(const v1::JobHeader& header);
 
-// InvalidArgument if the message, the job's `name`, has a field of a newer version. It may be an option: if
-// it were ignored, the results would be other ones.
+// InvalidArgument if the message has a field of a newer version. The field may be an option, and results
+// would be wrong if it were ignored. `name`: the message's name in the error.
 absl::Status CheckFieldsAreKnown(const char* name, const google::protobuf::Message& message);
 
 }  // namespace spexd

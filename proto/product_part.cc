@@ -12,7 +12,7 @@ using google::protobuf::FieldDescriptor;
 
 bool Asks(const v1::ProductRequest& request, const ProductInfo& product) {
   const FieldDescriptor* const field = request.GetDescriptor()->FindFieldByName(product.request);
-  return request.GetReflection()->HasField(request, field);  // a bool: that it is true
+  return request.GetReflection()->HasField(request, field);  // for a bool: whether it is true
 }
 
 std::optional<uint32_t> ChecksumOf(const v1::ProductPart& part) {

@@ -1,4 +1,4 @@
-// What client and server both need to know of requests for products and of the parts that answer them.
+// Requests for products and the checksums of their parts, for client and server.
 #ifndef SPEXD_PROTO_PRODUCT_PART_H_
 #define SPEXD_PROTO_PRODUCT_PART_H_
 
@@ -10,10 +10,11 @@
 
 namespace spexd {
 
+// Whether the request asks for the product.
 bool Asks(const v1::ProductRequest& request, const ProductInfo& product);
 
-// The checksum of the fields of type `bytes` of the part's content, in the order of their numbers; none
-// without a content.
+// The CRC-32C of the content's fields of type `bytes`, in the order of their numbers; nullopt if the part has
+// no content.
 std::optional<uint32_t> ChecksumOf(const v1::ProductPart& part);
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// The measured shifts of a frame's traces as a message, without loss.
+// Conversion of a frame's measured trace shifts to a message and back, without loss.
 #ifndef SPEXD_PROTO_TRACE_REPORT_H_
 #define SPEXD_PROTO_TRACE_REPORT_H_
 
@@ -10,7 +10,7 @@ namespace spexd {
 
 void SetTraceReport(const TraceReport& report, v1::TraceShifts* message);
 
-// The report of a frame of `fibres` fibres. InvalidArgument names a field that no report has: an unknown
+// Returns the report for a frame of `fibres` fibres. InvalidArgument names an impossible field: an unknown
 // status, a number that is not finite or too large, a series or covariance that does not fit its degrees or
 // its status, another number of fibres.
 absl::StatusOr<TraceReport> TraceReportOf(const v1::TraceShifts& message, int fibres);

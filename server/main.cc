@@ -1,4 +1,4 @@
-// spexd: the composition root.
+// The program spexd: the composition root.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -31,22 +31,22 @@
 
 namespace {
 
-// A quarter of --product-device-bytes is for spectra that stay on a device until their products are made.
+// One over this part of --product-device-bytes is for spectra that wait on a device for their products.
 constexpr int64_t kPartForWaitingSpectra = 4;
 constexpr int kExitUsage = 2;
 constexpr int kExitFailure = 1;
 
 extern "C" void ExitAtOnce(int) { _exit(kExitFailure); }
 
-// Sends a signal on to the main thread, whose id is the process's.
+// Passes a signal on to the main thread, whose id is that of the process.
 extern "C" void PassToMainThread(int signal) {
   const int error = errno;
   syscall(SYS_tgkill, getpid(), getpid(), signal);
   errno = error;
 }
 
-// Allows as many file descriptors as the system grants: the usual soft limit of 1024 is a few hundred
-// clients.
+// Raises the limit of file descriptors to the hard limit. The usual soft limit of 1024 suffices for only a
+// few hundred clients.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -54,8 +54,8 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Blocks the signals that this thread waits for, here and in threads that start later. Libraries may have started threads before
-// main (OpenBLAS does); a signal that such a thread takes is sent on to this one.
+// Blocks the signals that this thread waits for, here and in threads that start later. A signal that a thread
+// of a library takes (OpenBLAS starts threads before main) is passed on to this thread.
 sigset_t TakeSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -71,13 +71,13 @@ sigset_t TakeSignals() {
 }
 
 int Fail(const absl::Status& status) {
-  std::cerr << absl::StrCat("spexd: ", status.message(), "\n");  // in one piece, beside the log's lines
+  std::cerr << absl::StrCat("spexd: ", status.message(), "\n");  // in one write, beside the log
   return absl::IsInvalidArgument(status) ? kExitUsage : kExitFailure;
 }
 
-// Waits for a signal to stop, and calls `reload` at each SIGHUP until then. Not OK if the engine or a
-// listener failed before one came, or a PSF could not be preloaded. They stay so: a new process may find its
-// devices well again, and its port.
+// Waits for a signal to stop, and calls `reload` at each SIGHUP until then. Returns an error if the engine or
+// a listener fails before, or a PSF cannot be preloaded. Such failures last. A new process may find its
+// devices and its port working again.
 absl::Status WaitForStop(const sigset_t& signals, spexd::Server* server,
                          const std::function<void()>& reload) {
   constexpr timespec kPatience = {1, 0};
@@ -96,7 +96,7 @@ absl::Status WaitForStop(const sigset_t& signals, spexd::Server* server,
   }
 }
 
-// Makes the two signals that end the server end it at once from now on.
+// Makes the two signals that stop the server end the process at once.
 void EndAtOnceFromNowOn(const sigset_t& signals) {
   struct sigaction at_once {};
   at_once.sa_handler = ExitAtOnce;
@@ -109,7 +109,7 @@ void EndAtOnceFromNowOn(const sigset_t& signals) {
 // Serves until a signal comes or something fails, then drains.
 int Serve(spexd::Server* server, const sigset_t& signals, const std::function<void()>& reload) {
   const std::optional<spexd::ServiceManager> manager = spexd::ServiceManager::Find(::getenv);
-  std::optional<spexd::Heartbeat> heartbeat;  // while it drains, too
+  std::optional<spexd::Heartbeat> heartbeat;  // lives until the end of the drain
   if (manager.has_value()) {
     heartbeat.emplace(&*manager,
                       spexd::Heartbeat::Server{.why_not_alive = [server] { return server->WhyNotAlive(); },
@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
   RaiseDescriptorLimit();
   const sigset_t signals = TakeSignals();
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file at its limit of size is an error like a full disk
+  signal(SIGXFSZ, SIG_IGN);  // writing beyond the limit of a file's size is then an error like a full disk
 
   const int64_t kept = std::max<int64_t>(parsed.options.product_device_bytes / kPartForWaitingSpectra, 1);
   auto chosen = spexd::CatchExceptions([&] {

@@ -32,17 +32,17 @@ namespace {
 
 using std::chrono::system_clock;
 
-// Tasks of calls that are not jobs, and of jobs that are about to be refused.
+// The number of tasks for calls that are not jobs and for jobs that will be refused.
 constexpr int kSpareTasks = 256;
-// A job of Extract takes one, a detached one two.
+// The number of tasks of a running job: one for Extract, two for a detached job.
 constexpr int kTasksOfRuns = 2;
-// Streams of one connection that are not limited as calls of jobs are: health watches, short calls.
+// The number of streams of one connection for calls without --max-streams: health watches, short calls.
 constexpr int kSpareStreams = 64;
 constexpr std::chrono::milliseconds kProbePatience{2000};
 constexpr int kMinPingIntervalMs = 10000;  // the client library pings every 20 s
 constexpr int kHandshakeMs = 10000;
 constexpr int kIdleConnectionMs = 300000;
-// Time for last answers, and for streams that never end by themselves (health watches).
+// The time for last answers and for streams that never end by themselves (health watches).
 constexpr std::chrono::seconds kShutdownTime(1);
 
 JobQueue::Limits QueueLimits(const ServerOptions& options) {
@@ -53,7 +53,7 @@ JobQueue::Limits QueueLimits(const ServerOptions& options) {
           .results = options.max_result_bytes};
 }
 
-// Those that take jobs; 1 for an engine without any.
+// Returns the number of devices that take jobs; 1 for an engine without devices.
 int DevicesAtWork(const Engine& engine) {
   const std::vector<DeviceStatus> devices = engine.Devices();
   const auto healthy = std::count_if(devices.begin(), devices.end(),
@@ -61,7 +61,7 @@ int DevicesAtWork(const Engine& engine) {
   return std::max(1, static_cast<int>(healthy));
 }
 
-// What one identity may upload at once, if the server knows any; nullopt: all share one identity.
+// Returns the most bytes that one upload may reserve, if the server knows identities; nullopt: it does not.
 std::optional<int64_t> LargestUpload(const ServerOptions& options) {
   if (options.identities.empty()) return std::nullopt;
   return options.max_upload_bytes;
@@ -190,7 +190,7 @@ void Server::Reload(const absl::StatusOr<ServerOptions>& fresh) {
   }
   const int known = identities->size();
   access_.Replace(*std::move(identities));
-  log_.SetLevel(LogLevel::kInfo);  // the answer to the signal is written at any level
+  log_.SetLevel(LogLevel::kInfo);  // so that the line "reloaded" is written whatever the new level is
   log_.Info("reloaded", {{"log_level", LogLevelName(fresh->log_level)},
                          {"identities", known},
                          {"need_restart", NeedRestart(asked_, *fresh)}});
@@ -198,10 +198,10 @@ void Server::Reload(const absl::StatusOr<ServerOptions>& fresh) {
 }
 
 Server::~Server() {
-  http_.reset();  // asks the parts below
+  http_.reset();  // first, because it uses the parts below
   preloader_.reset();
-  listener_.reset();      // no connection comes any more
-  health_.StopServing();  // tasks may ask for the engine's health until they have ended, and grpc_ goes first
+  listener_.reset();      // accepts no further connections
+  health_.StopServing();  // tasks use health_ until they end, which may be after grpc_ is destroyed
   if (grpc_ != nullptr) grpc_->Shutdown(system_clock::now());
   if (detached_ != nullptr) detached_->Stop();
 }
@@ -245,7 +245,7 @@ absl::Status Server::CheckHttp() {
 }
 
 void Server::ReturnMemoryOfFloods() {
-  if (streams_.FloodEnded()) returns_ = 2;  // the second time what connections held until they were closed
+  if (streams_.FloodEnded()) returns_ = 2;  // the second one returns what connections held until they closed
   if (returns_ == 0) return;
   --returns_;
   ReturnFreedMemory();
@@ -255,8 +255,8 @@ absl::Status Server::StartGrpc() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  // gRPC inflates a message before it knows how large it becomes. Pixels that are worth compressing come as
-  // files that are.
+  // Compression of messages is refused, because gRPC inflates a message before it knows its size. Pixels may
+  // be sent as compressed files.
   for (const grpc_compression_algorithm algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
     builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   absl::StatusOr<ListeningSockets> sockets = ListenAt(options_.listen);
@@ -270,7 +270,8 @@ absl::Status Server::StartGrpc() {
   builder.RegisterService(&analysis_);
   builder.RegisterService(&registry_);
   builder.RegisterService(jobs_.get());
-  // Clients hold back what exceeds this; a limit of our own, which answers, comes before it.
+  // Clients hold back streams beyond this limit. The server's own limit, which refuses calls with a message,
+  // is lower.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              options_.max_streams_per_connection + kSpareStreams);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
@@ -304,7 +305,7 @@ void Server::StartServing() {
   SetServing(false);
   std::vector<Preload> preloads;
   for (const std::string& text : options_.preload_psfs)
-    preloads.push_back(*ParsePreload("--preload-psf", text));  // CheckOptions has found them good
+    preloads.push_back(*ParsePreload("--preload-psf", text));  // CheckOptions has checked them
   preloader_ = std::make_unique<Preloader>(parts_, std::move(preloads), start);
 }
 
@@ -370,7 +371,7 @@ std::string Server::WhyNotAlive() {
   const bool tls = !options_.tls_certificate.empty();
   const absl::Status probe =
       tls ? ProbeTls(grpc_address_, kProbePatience) : ProbeGrpc(grpc_address_, kProbePatience);
-  // Turned away for a limit: a flood is no reason to restart a server that does what it should.
+  // The probe may have been refused because of a limit. A flood is no reason to restart a server that works.
   if (listener_->refused() > refused) return "";
   return std::string(probe.message());
 }

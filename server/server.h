@@ -1,4 +1,4 @@
-// The whole service: builds and owns every part. main and the tests start it.
+// The whole server: it builds and owns every part. main and the tests start it.
 #ifndef SPEXD_SERVER_SERVER_H_
 #define SPEXD_SERVER_SERVER_H_
 
@@ -28,9 +28,9 @@ namespace spexd {
 
 class Server {
  public:
-  // The server serves once this returns. Logs go to `log`, which outlives the server. `engine_note`: see
-  // ChosenEngine. InvalidArgument: see CheckOptions. Unavailable: an address is not available.
-  // `analyser`: makes the products of jobs; processors do without one.
+  // Starts a server, which serves when this returns. `log`: where its log goes. `engine_note`: see
+  // ChosenEngine. `analyser`: computes products on a device; without one, processors do. InvalidArgument: see
+  // CheckOptions. Unavailable: an address is not available.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        std::unique_ptr<Engine> engine,
                                                        std::unique_ptr<LogSink> log,
@@ -39,46 +39,48 @@ class Server {
   // Cancels the running calls.
   ~Server();
 
-  // Reports NOT_SERVING, refuses new jobs, waits for the accepted ones and stops. Returns false if the grace
-  // time ended before they did; the rest were cancelled then. Detached jobs without a slot, or whose run the
-  // grace time ended, are left to the next server. Call it once, from one thread.
+  // Drains the server: reports NOT_SERVING, refuses new jobs, waits for the accepted ones and stops. Returns
+  // false if the grace time passed before they ended; the rest was then cancelled. Detached jobs without a
+  // slot, or whose run was cancelled, are left to the next server. Call it once, from one thread.
   bool Drain();
 
-  // Unavailable if the engine can run no more jobs, or no more connections can be accepted; health, readiness
-  // and log are updated. Certificates that changed come into force. Call it once a second.
+  // Updates health, readiness and log, and puts changed certificates into force. Call it once a second.
+  // Unavailable: the engine can run no more jobs, or no more connections can be accepted.
   absl::Status CheckHealth();
 
-  // Unavailable if the HTTP port takes no more connections; the log says so. Call it from the thread that
-  // started the server, which then is to end.
+  // Checks the HTTP port and logs its failure. Call it from the thread that started the server. Unavailable:
+  // the port takes no more connections; the server must then be stopped.
   absl::Status CheckHttp();
 
-  // Not OK if a PSF that was to be preloaded cannot be; InvalidArgument: for its file. Call it regularly.
+  // Returns the error of a PSF that cannot be preloaded. InvalidArgument: its file is wrong. Call it
+  // regularly.
   absl::Status CheckPreloaded() const;
 
-  // "" when alive: the gRPC port answers; "" when ready for jobs. Else why not.
+  // Returns why the gRPC port does not answer; "": it does, so that the server is alive.
   std::string WhyNotAlive();
+  // Returns why the server is not ready for jobs; "": it is.
   std::string WhyNotReady();
   std::string StatusLine() const;  // "2 jobs run, 5 wait"
 
-  // Returns the memory of many streams to the system once they have ended. Call it every second or so, from
-  // one thread.
+  // Returns memory to the system after a flood of streams has ended. Call it about every second, from one
+  // thread.
   void ReturnMemoryOfFloods();
 
-  // Applies a configuration that was read again: the level of the log and the identities. What only a restart
-  // changes is named in the log, as are mistakes, which leave everything as it is. Call it from one thread.
+  // Applies a configuration that was read again: the log level and the identities. The log names options that
+  // only a restart can change, and mistakes, after which nothing is changed. Call it from one thread.
   void Reload(const absl::StatusOr<ServerOptions>& fresh);
 
-  const std::string& grpc_address() const { return grpc_address_; }  // address with the port in use
+  const std::string& grpc_address() const { return grpc_address_; }  // with the port in use
   int grpc_port() const { return grpc_port_; }                       // 0 for unix:
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
 
  private:
-  // What Start reads before anything else is made.
+  // What Start reads before it makes anything else.
   struct Files {
     PathPolicy paths;
     Identities identities;
   };
-  // What jobs are worked on by, with the notes on them.
+  // The engine and the analyser, with the notes about their choice.
   struct Machines {
     std::unique_ptr<Engine> engine;
     std::string engine_note;
@@ -86,20 +88,20 @@ class Server {
   };
   Server(const ServerOptions& options, Machines machines, Files files, std::unique_ptr<LogSink> log);
   void AddAcceptors(grpc::ServerBuilder* builder);
-  void Take(FileDescriptor connection);  // gives it to gRPC
+  void Take(FileDescriptor connection);  // gives the connection to gRPC
   absl::Status StartJobs();
   absl::Status StartGrpc();
   absl::Status StartHttp();
   absl::Status WritePortFile() const;
   std::string MetricsText();
   void SetServing(bool serving);
-  void RefreshCertificates() ABSL_LOCKS_EXCLUDED(tls_mutex_);  // and tells of it
+  void RefreshCertificates() ABSL_LOCKS_EXCLUDED(tls_mutex_);  // and logs changes
   void LogStart();
-  void StartServing();  // tells gRPC's health service, once all is preloaded
+  void StartServing();  // tells gRPC's health service when all PSFs are preloaded
   std::string StatusPageText();
 
   const ServerOptions asked_;    // as the operator gave them
-  const ServerOptions options_;  // as they are in force, but for what Reload changed
+  const ServerOptions options_;  // as they are in force, apart from changes by Reload
   const std::unique_ptr<Engine> engine_;
   const std::string engine_note_;
   const ChosenAnalyser analyser_;
@@ -109,7 +111,7 @@ class Server {
   EngineHealth health_;
   Metrics metrics_;
   JobBoard board_;
-  const std::unique_ptr<DeviceMonitor> monitor_;  // null: the engine has no devices, or nothing is known
+  const std::unique_ptr<DeviceMonitor> monitor_;  // null: there are no devices, or the driver tells nothing
   Access access_;
   JobQueue queue_;
   WarmCache cache_;
@@ -122,25 +124,25 @@ class Server {
   ByteBudget product_threads_;
   StreamLimits streams_;
   StallWatchdog watchdog_;
-  std::unique_ptr<JobsService> jobs_;       // its calls end on threads of detached_
+  std::unique_ptr<JobsService> jobs_;       // outlives detached_, on whose threads its calls end
   std::unique_ptr<DetachedJobs> detached_;  // null: the server keeps no jobs
-  // Calls end on these threads: the parts above outlive them.
+  // Calls end on these threads, which the parts above outlive.
   EventThread events_;
   TaskThreads tasks_;
   const ServerParts parts_;
   ExtractionService extraction_;
   AnalysisService analysis_;
   RegistryService registry_;
-  PeerUsers users_;                                // of a Unix socket
-  std::unique_ptr<TlsCertificates> certificates_;  // null: no TLS. Used by gRPC's server
+  PeerUsers users_;                                // for a Unix socket
+  std::unique_ptr<TlsCertificates> certificates_;  // null: no TLS. It outlives grpc_
   Mutex tls_mutex_;
-  std::string tls_problem_ ABSL_GUARDED_BY(tls_mutex_);   // with the files, that the log told of; "": none
-  int64_t tls_renewals_ ABSL_GUARDED_BY(tls_mutex_) = 0;  // that the log told of
+  std::string tls_problem_ ABSL_GUARDED_BY(tls_mutex_);   // last logged problem with the files; "": none
+  int64_t tls_renewals_ ABSL_GUARDED_BY(tls_mutex_) = 0;  // number of logged renewals
   std::unique_ptr<grpc::Server> grpc_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;  // of a port
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;  // for TCP
   std::unique_ptr<ConnectionListener> listener_;
-  std::atomic<bool> listener_failed_ = false;  // and the log says so
-  int returns_ = 0;                            // that are due: see ReturnMemoryOfFloods
+  std::atomic<bool> listener_failed_ = false;  // and was logged
+  int returns_ = 0;                            // number of returns of memory that are due
   std::unique_ptr<Preloader> preloader_;       // null: nothing is preloaded
   std::unique_ptr<HttpServer> http_;
   std::string grpc_address_;

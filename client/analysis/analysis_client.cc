@@ -14,7 +14,7 @@
 namespace spexd::client {
 namespace {
 
-// One attempt; its outcome is in `outcome` if it ended well.
+// Makes one attempt. Sets `outcome` if it ended well.
 Attempt AnalyseOnce(const AnalysisJob& job, const v1::AnalysisHeader& header, AnalyseStream* stream,
                     JobObserver* observer, AnalysisOutcome* outcome) {
   FileAssembler assembler(header, observer);
@@ -25,12 +25,12 @@ Attempt AnalyseOnce(const AnalysisJob& job, const v1::AnalysisHeader& header, An
   return ReadCall(SendAnalysis(job, header, stream), stream, &assembler, finish);
 }
 
-// The servers that do not know the detached jobs of an analysis.
+// The servers that do not have the detached jobs of an analysis.
 class ServersWithoutJobs {
  public:
   explicit ServersWithoutJobs(const ServerSource& find) : find_(find) {}
 
-  // Whether one that is not among them may know the jobs.
+  // Adds `server`. Returns whether some other server may have the jobs.
   bool AreNotAll(const Connection* server) {
     without_.insert(server);
     const absl::StatusOr<Servers> servers = find_();
@@ -56,7 +56,7 @@ absl::StatusOr<AnalysisOutcome> RemoteAnalyser::RunAttempts(const AnalysisJob& j
   SPEXD_ASSIGN_OR_RETURN(const v1::AnalysisHeader header, MakeAnalysisHeader(job, options_.upload));
   const bool of_jobs = std::any_of(header.spectra().begin(), header.spectra().end(),
                                    [](const v1::SpectraSource& source) { return source.has_job_id(); });
-  // Which server knows the jobs tells nothing of how fast it is.
+  // There is no balancer for detached jobs, because a server that lacks the jobs is not slow.
   const AttemptLimits limits = {
       .retry = options_.retry, .deadline = job.deadline, .balancer = of_jobs ? nullptr : &balancer_};
   ServersWithoutJobs unknowing(find_);

@@ -1,4 +1,4 @@
-// Runs analyses on a spexd server, or on the first of several that takes them.
+// The client of Analyse: it runs analyses on a spexd server, or on one of several.
 #ifndef SPEXD_CLIENT_ANALYSIS_ANALYSIS_CLIENT_H_
 #define SPEXD_CLIENT_ANALYSIS_ANALYSIS_CLIENT_H_
 
@@ -15,21 +15,21 @@
 
 namespace spexd::client {
 
-// Analyses are shared among servers, and tried again, as RemoteExtractor's jobs are. Frames of detached jobs
-// (kJobPrefix) are on one server: such an analysis is offered to all servers until one knows them.
+// Analyses are shared among servers and retried as jobs of RemoteExtractor are. An analysis of detached jobs
+// (kJobPrefix), whose frames are on one server, is tried on all servers until one has them.
 class RemoteAnalyser {
  public:
   explicit RemoteAnalyser(ServerSource find, RemoteOptions options = {})
       : find_(std::move(find)), options_(options), balancer_(MakeRandom(options.retry)()) {}
-  // The servers must outlive this. REQUIRES: there is one.
+  // The servers outlive this object. REQUIRES: there is at least one.
   explicit RemoteAnalyser(const std::vector<Connection*>& servers, RemoteOptions options = {})
       : RemoteAnalyser(SameServers(servers), options) {}
   explicit RemoteAnalyser(Connection* server, RemoteOptions options = {})
       : RemoteAnalyser(std::vector<Connection*>{server}, options) {}
 
-  // Runs the job and returns when all files are there; one that could not be made has a status of its own.
-  // `observer` may be null; a stop of `stop` cancels the job. InvalidArgument as MakeAnalysisHeader;
-  // otherwise the errors of Extractor::Run.
+  // Runs the job and returns all files. A file that could not be made has a status of its own. `observer` may
+  // be null. A stop request cancels the job. InvalidArgument as in MakeAnalysisHeader; other errors as in
+  // Extractor::Run.
   absl::StatusOr<AnalysisOutcome> Run(const AnalysisJob& job, JobObserver* observer, std::stop_token stop);
 
  private:

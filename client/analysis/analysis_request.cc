@@ -14,7 +14,7 @@
 namespace spexd::client {
 namespace {
 
-// A header is one message, of which gRPC takes 4 MiB.
+// The largest header. It is one message, and gRPC's limit is 4 MiB.
 constexpr size_t kMaxHeaderBytes = (size_t{4} << 20) - (size_t{64} << 10);
 
 absl::Status SetSpectra(const AnalysisSource& from, size_t index, bool upload, v1::SpectraSource* to) {

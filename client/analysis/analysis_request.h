@@ -1,4 +1,4 @@
-// An analysis as it goes to a server: its header, and the bytes of its files.
+// The request of an analysis to a server: its header and the bytes of its files.
 #ifndef SPEXD_CLIENT_ANALYSIS_ANALYSIS_REQUEST_H_
 #define SPEXD_CLIENT_ANALYSIS_ANALYSIS_REQUEST_H_
 
@@ -10,11 +10,11 @@
 
 namespace spexd::client {
 
-// The header; upload sizes are read from the files. InvalidArgument names the field that is beyond its
-// limits; otherwise errors as InputFile::Open.
+// Returns the header, with the sizes of the files that will be uploaded. InvalidArgument names a field that
+// exceeds its limits. Other errors as in InputFile::Open.
 absl::StatusOr<v1::AnalysisHeader> MakeAnalysisHeader(const AnalysisJob& job, bool upload);
 
-// Sends the header, and the files that it says are uploaded. An error if a file is at fault.
+// Sends the header and the files that it declares as uploads. Errors are those of the files.
 absl::Status SendAnalysis(const AnalysisJob& job, const v1::AnalysisHeader& header, AnalyseStream* stream);
 
 }  // namespace spexd::client

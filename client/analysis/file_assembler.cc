@@ -13,10 +13,10 @@
 namespace spexd::client {
 namespace {
 
-// What a server announces is set aside up to this; more memory is taken when bytes come.
+// The most memory that is reserved for a size that a server announces. More is allocated when bytes arrive.
 constexpr uint64_t kMaxReservedBytes = uint64_t{64} << 20;
 
-// The name in messages.
+// Returns the file's name in messages.
 std::string FileName(int file) {
   const std::string name = NameOf(static_cast<JointProduct>(file));
   return name.empty() ? absl::StrCat("file ", file) : name;
@@ -53,7 +53,7 @@ absl::Status FileAssembler::Add(const v1::ExtractEvent& event) {
     case v1::ExtractEvent::kProduct:
       return Damaged("an event of an extraction");
     case v1::ExtractEvent::EVENT_NOT_SET:
-      break;  // an event of a newer server, not needed by this client
+      break;  // an event of a newer server, which this client does not need
   }
   return absl::OkStatus();
 }

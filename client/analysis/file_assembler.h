@@ -1,4 +1,4 @@
-// Turns the events of one Analyse call back into files, checking everything on the way.
+// Assembles the events of one call of Analyse into files.
 #ifndef SPEXD_CLIENT_ANALYSIS_FILE_ASSEMBLER_H_
 #define SPEXD_CLIENT_ANALYSIS_FILE_ASSEMBLER_H_
 
@@ -17,18 +17,20 @@ namespace spexd::client {
 
 inline constexpr uint64_t kMaxAnalysisFileBytes = uint64_t{4} << 30;
 
+// Checks all events: their order, sizes and checksums. Not safe to use from many threads at once.
 class FileAssembler {
  public:
-  // `asked`: the files that must come. `observer` may be null; it must outlive this.
+  // `asked`: the header, which says which files must come. `observer` may be null; it must outlive this
+  // object.
   FileAssembler(const v1::AnalysisHeader& asked, JobObserver* observer);
 
-  // DataLoss for an event that is damaged, out of order or impossible; the call must not be used any more
-  // then.
+  // Adds the next event. DataLoss: it is damaged, out of order or impossible; no more events may be added.
   absl::Status Add(const v1::ExtractEvent& event);
 
   bool accepted() const { return accepted_; }
 
-  // Call it once the call ended with OK. DataLoss if anything is missing; the message says what.
+  // Returns the files. Call it once, after the call has ended with OK. DataLoss: something is missing; the
+  // message says what.
   absl::StatusOr<AnalysisOutcome> Finish();
 
  private:
@@ -40,11 +42,11 @@ class FileAssembler {
   absl::Status AddSummary(const v1::JobSummary& summary);
 
   JobObserver* const observer_;
-  std::set<int> missing_;  // JointProduct: those that were asked for and have not ended
+  std::set<int> missing_;  // JointProduct of each file that was asked for and is not complete
   bool accepted_ = false;
-  std::optional<int> open_;  // JointProduct: the file of which more parts come
-  JointFile file_;           // its bytes so far, and
-  uint64_t file_bytes_ = 0;  // their number in the end
+  std::optional<int> open_;  // JointProduct of the file whose last part has not arrived
+  JointFile file_;           // the bytes of this file so far
+  uint64_t file_bytes_ = 0;  // the size of this file
   bool summary_complete_ = false;
   AnalysisOutcome outcome_;
 };

@@ -1,4 +1,4 @@
-// Shares the jobs of a client among servers by their speeds (ServerSpeeds).
+// The balancer: it shares the jobs of a client among servers by their speeds (ServerSpeeds).
 #ifndef SPEXD_CLIENT_BALANCE_SERVER_BALANCER_H_
 #define SPEXD_CLIENT_BALANCE_SERVER_BALANCER_H_
 
@@ -20,11 +20,11 @@ class ServerBalancer {
  public:
   using Outcome = ServerSpeeds::Outcome;
 
-  // A job on a server. It ends with this, for a reason of the job's own unless End says otherwise.
+  // The assignment of a job to a server. Its destructor ends it with Outcome::kOther unless End was called.
   class Assignment {
    public:
-    // On one of `ready`, which are indices of `servers`. Waits while all of several servers are at their
-    // first job, but not beyond the deadline or a stop. REQUIRES: `ready` is not empty.
+    // Chooses one of `ready`, which are indices of `servers`. Waits while all of several servers run their
+    // first job, until the deadline or a stop request. REQUIRES: `ready` is not empty.
     Assignment(ServerBalancer* balancer, const Servers& servers, const std::vector<int>& ready,
                const Connection::Deadline& deadline, const std::stop_token& stop);
     Assignment(const Assignment&) = delete;
@@ -32,16 +32,16 @@ class ServerBalancer {
     ~Assignment() { End(Outcome::kOther, std::nullopt); }
 
     int server() const { return index_; }
-    // Only the first call counts. `delay`: when the server asks to be called again.
+    // Ends the assignment; only the first call counts. `delay`: the server's retry delay.
     void End(Outcome outcome, std::optional<std::chrono::milliseconds> delay);
 
    private:
-    ServerBalancer* balancer_;  // null: ended
+    ServerBalancer* balancer_;  // null after End
     int index_ = 0;
     ServerSpeeds::Server server_;
   };
 
-  // Servers of unknown speed take turns, beginning with `first`, counted modulo their number.
+  // Servers of unknown speed take turns, beginning with the index `first` modulo their number.
   explicit ServerBalancer(uint32_t first) : speeds_(first) {}
 
  private:

@@ -1,4 +1,5 @@
-// Which of several servers is tried next, and when. Pure logic: it is told the time and never waits.
+// The rotation of servers: which one is tried next, and when. Pure logic, which gets the time and never
+// waits.
 #ifndef SPEXD_CLIENT_BALANCE_SERVER_ROTATION_H_
 #define SPEXD_CLIENT_BALANCE_SERVER_ROTATION_H_
 
@@ -12,42 +13,42 @@
 
 namespace spexd::client {
 
-// Servers are tried in a cycle. One that refused is left alone until its time has come.
+// Servers are tried in a cycle. A server that refused is not tried before its delay has passed.
 class ServerRotation {
  public:
   using milliseconds = std::chrono::milliseconds;
   using Time = std::chrono::steady_clock::time_point;
   struct Candidate {
     int server = 0;
-    milliseconds wait{0};  // before it is tried
+    milliseconds wait{0};  // time to wait before the try
   };
 
-  // The cycle begins at server `first`, counted modulo their number; nullopt: at a random one, so that
-  // clients with the same list share the servers. REQUIRES: servers >= 1.
+  // The cycle begins at the index `first` modulo `servers`; nullopt: at a random one, so that clients with
+  // the same list share the servers. REQUIRES: servers >= 1.
   ServerRotation(int servers, const RetryPolicy& policy, std::optional<uint32_t> first = std::nullopt);
 
-  // `count` more servers, to be tried next. REQUIRES: count >= 1.
+  // Adds `count` servers, which are tried next. REQUIRES: count >= 1.
   void Add(int count);
-  // Whether no server may be tried now.
+  // Whether no server may be tried at `now`.
   bool AllRefused(Time now) const { return Ready(now).empty(); }
-  // Servers that may be tried now.
+  // Returns the servers that may be tried at `now`.
   std::vector<int> Ready(Time now) const;
-  // The next candidate: at once while a server is left that may be tried now. nullopt: no server is worth
-  // another try.
+  // Returns the next candidate, without a wait while there is a server that may be tried at `now`. nullopt:
+  // no server should be tried again.
   std::optional<Candidate> Next(Time now);
-  // `server` is full, and asks not to be called again for `delay`.
+  // Notes that `server` is full and asks for `delay` before the next try.
   void NoteFull(int server, milliseconds delay, Time now);
-  // `server` could not be reached or takes no jobs; with the `delay` that it asks for, if it does.
+  // Notes that `server` could not be reached or takes no jobs. `delay`: what it asks for, if anything.
   void NoteGone(int server, std::optional<milliseconds> delay, Time now);
-  // Only `server` is tried from now on.
+  // Restricts all further tries to `server`.
   void StayWith(int server);
 
  private:
   struct Server {
-    Time ready{};  // not before
+    Time ready{};  // earliest time of the next try
     bool full = false;
-    int gone = 0;  // times it could not be reached
-    bool out = false;
+    int gone = 0;      // how often it could not be reached
+    bool out = false;  // is not tried again
   };
 
   const RetryPolicy policy_;

@@ -8,7 +8,7 @@
 namespace spexd::client {
 namespace {
 
-// Weight of the last job in the mean; the first ones count alike.
+// The least weight of the last job in the mean. The first jobs have equal weights.
 constexpr double kWeightOfTheLast = 0.1;
 constexpr int kDoublingsOfAway = 6;
 
@@ -26,7 +26,7 @@ double ServerSpeeds::SecondsPerJob(const Record& record, double rest, Time now) 
         record.done > 1 ? kHalfLifeSeconds : std::min(kHalfLifeSeconds, kHalfLifeOfFirst * record.first);
     return half_life > 0 ? seconds * std::exp2(-since / half_life) : 0;
   }
-  // If it has become slower, the outstanding jobs tell of it before they end.
+  // If the server has become slower, the outstanding jobs show it before they end.
   return std::max(seconds, since / record.outstanding);
 }
 
@@ -69,7 +69,7 @@ std::optional<int> ServerSpeeds::ChooseFastest(const std::vector<Server>& server
   };
   const Candidate best = *std::min_element(candidates.begin(), candidates.end(),
                                            [&](const auto& a, const auto& b) { return delay(a) < delay(b); });
-  std::vector<int> equal;  // one job more is as good
+  std::vector<int> equal;  // servers as good as `best`; one more outstanding job does not matter
   for (const Candidate& candidate : candidates) {
     if (candidate.seconds == best.seconds && candidate.outstanding <= best.outstanding + 1)
       equal.push_back(candidate.server);
@@ -83,7 +83,7 @@ ServerSpeeds::Choice ServerSpeeds::Choose(const std::vector<Server>& servers, co
   const auto record = [&](int server) -> const Record& {
     return records_[servers[static_cast<size_t>(server)]];
   };
-  std::vector<int> open;  // those that have refused no job lately
+  std::vector<int> open;  // servers that have refused no job lately
   std::copy_if(ready.begin(), ready.end(), std::back_inserter(open),
                [&](int server) { return record(server).away <= now; });
   if (open.empty()) open = ready;

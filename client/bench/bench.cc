@@ -19,10 +19,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Bytes copied to measure memory: more than caches hold, all threads together.
+// The bytes that all threads together copy to measure memory; more than the caches hold.
 constexpr size_t kCopiedBytes = size_t{256} << 20, kMinCopiedBytes = size_t{16} << 20;
 
-// Amount of work, which is smaller for an engine whose frames take seconds instead of milliseconds.
+// The amount of work, which is smaller for an engine whose frames take seconds.
 struct Amount {
   int repeats, warmup;
   std::vector<int> in_flight;
@@ -79,8 +79,8 @@ Peaks FindPeaks(const EngineInfo& engine, const GivenPeaks& given) {
   return peaks;
 }
 
-// Takes the better of two measurements, before the frames and after: on a shared machine either may be
-// disturbed.
+// Raises the peaks to the better of two measurements, before and after the frames, because on a shared
+// machine either may be disturbed.
 void Raise(const Peaks& other, Peaks* peaks) {
   peaks->flops = std::max(peaks->flops, other.flops);
   peaks->matrix_flops = std::max(peaks->matrix_flops, other.matrix_flops);
@@ -97,7 +97,7 @@ absl::StatusOr<CheckReport> Check(Engine* engine, const Inputs& inputs,
   return report;
 }
 
-// The device that makes products: the engine's first.
+// Returns the device for products, which is the engine's first one.
 EngineChoice DeviceOf(const Report& report) {
   return {.device = "cuda", .devices = {report.devices[0].index}};
 }
@@ -182,7 +182,7 @@ absl::StatusOr<Report> RunBench(const Inputs& inputs, const BenchOptions& option
   }
   if (options.parts.products) {
     announce("Timing products of a frame, on one thread");
-    // One thread takes seconds for what a device does in milliseconds.
+    // With a device, one sample suffices, because one thread takes seconds.
     const int repeats = report.engine.kind == "cpu" ? amount.repeats : 1;
     SPEXD_ASSIGN_OR_RETURN(report.products, TimeProducts(inputs.psf->fibres, inputs.grid, repeats));
   }

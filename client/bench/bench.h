@@ -1,4 +1,4 @@
-// A whole benchmark: the first frame, the check, then each part that is asked for, one after the other.
+// A whole benchmark: the first frame, the check, and the parts that are asked for, one after the other.
 #ifndef SPEXD_CLIENT_BENCH_BENCH_H_
 #define SPEXD_CLIENT_BENCH_BENCH_H_
 
@@ -18,22 +18,23 @@ struct BenchParts {
   bool stages = false, frame = false, throughput = false, cold = false, products = false, traces = false;
 };
 
-// "stages,frame": some of stages, frame, throughput, cold, products and traces. InvalidArgument names one
-// that is none of them.
+// Parses a list such as "stages,frame" of stages, frame, throughput, cold, products and traces.
+// InvalidArgument names an unknown part.
 absl::StatusOr<BenchParts> ParseBenchParts(const std::string& text);
 
-// Peak rates of the machine, as far as the user gives them (see Peaks).
+// The peak rates of the machine that the user gives (see Peaks).
 struct GivenPeaks {
   std::optional<double> flops, matrix_flops, bytes, link_bytes;
 };
-// Default peaks of a CUDA device: those measured on an NVIDIA H200. The CPU's are measured at run time.
+// The default peaks of a CUDA device, which were measured on an NVIDIA H200. Those of the CPU are measured at
+// run time.
 inline constexpr double kDeviceFlops = 33.5e12, kDeviceMatrixFlops = 60e12, kDeviceBytes = 4.2e12,
                         kDeviceLinkBytes = 55e9;
 
 struct BenchOptions {
   BenchParts parts = {.stages = true, .frame = true, .throughput = true, .cold = true};
   bool check = true;
-  // If not given, smaller for the CPU, whose frames take seconds.
+  // The default is smaller for the CPU, whose frames take seconds.
   std::optional<int> repeats, warmup;
   std::vector<int> in_flight;
   double seconds = 5;  // duration of each throughput measurement
@@ -44,8 +45,8 @@ struct BenchOptions {
 using EngineMaker = std::function<absl::StatusOr<ChosenEngine>()>;
 using Announce = std::function<void(const std::string& what)>;
 
-// Makes the engine once the inputs are in memory, and times this. If the check found something wrong
-// (Report::check), nothing else was timed. An error is an engine's own, or a lost or failed bundle.
+// Makes the engine, which is timed, when the inputs are in memory. If the check finds something wrong
+// (Report::check), nothing else is timed. Errors are those of the engine, and lost or failed bundles.
 absl::StatusOr<Report> RunBench(const Inputs& inputs, const BenchOptions& options, const EngineMaker& make,
                                 const Announce& announce);
 

@@ -14,11 +14,11 @@
 namespace spexd::bench {
 namespace {
 
-constexpr double kSigmaError = 0.1;  // allowed difference of the pulls' robust sigma from 1 ...
-constexpr double kSigmaNoise = 4;    // ... or this over the root of their number, if they are few
+constexpr double kSigmaError = 0.1;  // allowed difference of the pulls' robust sigma from 1
+constexpr double kSigmaNoise = 4;    // this over the root of the number of pulls is allowed, too
 constexpr double kMaxPull = 1e-6, kMaxSqrtIvar = 1e-8, kMaxResolution = 1e-8;
-// Below this step (Angstrom) the normal matrix is near singular in float64. Engines may then differ by this
-// much more.
+// Below this step (Angstrom) the normal matrix is nearly singular in float64, and engines may differ more by
+// this factor.
 constexpr double kWellConditionedStep = 0.5, kIllConditionedFactor = 1e4;
 
 template <typename T>
@@ -61,7 +61,7 @@ void CheckPulls(const Inputs& inputs, Frame frame, CheckReport* report) {
   }
 }
 
-// The middle bundle alone, float64.
+// Extracts one bundle in float64.
 absl::StatusOr<BundleResult> ExtractBundle(Engine* engine, const Inputs& inputs, int bundle) {
   ExtractRequest request;
   SPEXD_ASSIGN_OR_RETURN(request.prepared, engine->Prepare(inputs.psf, inputs.grid, inputs.bundle_size));
@@ -89,7 +89,7 @@ absl::StatusOr<BundleResult> ExtractBundle(Engine* engine, const Inputs& inputs,
   return std::move(results[0]);
 }
 
-// Keeps the larger value; NaN counts as larger than all.
+// Raises `most` to `value`. NaN becomes infinity.
 void Raise(double value, double* most) {
   *most = value > *most ? value : std::isnan(value) ? INFINITY : *most;
 }

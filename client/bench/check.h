@@ -1,4 +1,4 @@
-// Checks that the results to be timed are right.
+// The check that the results to be timed are right.
 #ifndef SPEXD_CLIENT_BENCH_CHECK_H_
 #define SPEXD_CLIENT_BENCH_CHECK_H_
 
@@ -14,7 +14,7 @@
 
 namespace spexd::bench {
 
-// One bundle in float64 from two engines, over bins whose MASK is 0 in both.
+// The difference of one bundle in float64 between two engines, over bins whose MASK is 0 in both.
 struct EngineDifference {
   int bundle = 0;
   std::string reference;  // the other engine
@@ -26,19 +26,19 @@ struct EngineDifference {
 
 struct CheckReport {
   int bundles = 0;
-  int64_t bins = 0, good_bins = 0;            // good: MASK 0
+  int64_t bins = 0, good_bins = 0;            // good bins have MASK 0
   std::optional<cli::TruthDifference> truth;  // only for a simulated frame
   std::optional<EngineDifference> engines;
-  std::vector<std::string> wrong;  // every fault found, with value and limit; empty if all is right
+  std::vector<std::string> wrong;  // all faults, with value and limit; empty: there are none
 };
 
-// A whole frame, float32: every bundle there once, of the right shape and OK, every value finite, no good bin
-// without an ivar, and the pulls of a simulated one as they should be.
+// Checks a whole frame in float32: every bundle is there once, has the right shape and is OK; every value is
+// finite; no good bin lacks an ivar; the pulls of a simulated frame have the right spread.
 CheckReport CheckFrame(const Inputs& inputs, std::vector<BundleResult> bundles);
 
-// The middle bundle in float64: every value finite, rounded to float32 the same bits as in `frame`, which the
-// same engine made; and, where there is a reference, close to that engine's. Adds to the report.
-// An error is an engine's own.
+// Checks the middle bundle in float64: every value is finite; rounded to float32 it has the same bits as in
+// `frame`, which the same engine made; and it is close to that of `reference` (may be null). Adds to the
+// report. Errors are those of the engines.
 absl::Status CheckBundle(Engine* engine, Engine* reference, const Inputs& inputs,
                          const std::vector<BundleResult>& frame, CheckReport* report);
 

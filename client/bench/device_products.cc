@@ -43,7 +43,7 @@ absl::StatusOr<Results> TakeSample(const ProductInputs& inputs, Analyser* analys
   return results;
 }
 
-// Limits are those of float32 arithmetic.
+// Checks the results against those of processors, with limits for float32 arithmetic.
 absl::Status CheckAgainstProcessors(const ProductInputs& inputs, const Results& results) {
   FrameAnalysis analysis(inputs.spectra);
   SPEXD_ASSIGN_OR_RETURN(const Sky sky, analysis.FitSky(inputs.sky_fibres, {.threads = AvailableCpus()}));
@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<ProductTiming>> TimeSkyAndLinesOn(Analyser* analyser,
                                 static_cast<double>(inputs.sky_fibres.size()),
                                 static_cast<double>(first.sky.rounds), ProductCounts::kFloat};
   Floor lines = counts.Lines();
-  lines.flops /= 2;  // in float32, which is done twice as fast
+  lines.flops /= 2;  // float32 operations, which are twice as fast
   return std::vector<ProductTiming>{
       {"sky", "a frame, resident", SpreadOf(samples.sky), counts.Sky()},
       {"sky", "a frame, from and to the host", SpreadOf(samples.sky_with_copies), counts.Sky()},

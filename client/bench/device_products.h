@@ -1,4 +1,4 @@
-// Timing the sky and the redshifts of lines of a frame on a device.
+// The timing of the sky and the line redshifts of a frame on a device.
 #ifndef SPEXD_CLIENT_BENCH_DEVICE_PRODUCTS_H_
 #define SPEXD_CLIENT_BENCH_DEVICE_PRODUCTS_H_
 
@@ -11,9 +11,9 @@
 
 namespace spexd::bench {
 
-// Two rows for each: seconds of the device, of spectra that are there; and until the results are in the
-// host's memory, copies of the spectra to the device included. Internal where results differ from those of
-// processors by more than float32 explains.
+// Returns two rows for each product: the device's seconds for spectra in its memory, and the seconds until
+// the results are in the host's memory, with the copies of the spectra to the device. Internal: the results
+// differ from those of processors by more than float32 explains.
 absl::StatusOr<std::vector<ProductTiming>> TimeSkyAndLinesOn(Analyser* analyser, const ProductInputs& inputs,
                                                              int repeats);
 

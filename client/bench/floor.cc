@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kDouble = sizeof(double), kFloat = sizeof(float);
 
-// `between`: bytes that fibres hand over, as a fraction of those if they go through memory.
+// Returns the floor of a bundle. `between`: the fraction of the data between stages that passes through
+// memory.
 StageFloors FloorOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres, double between) {
   const BundleCost cost = CostOfBundle(psf, grid, fibres);
   StageFloors floor;
@@ -27,15 +28,16 @@ StageFloors FloorOfBundle(const Psf& psf, const WavelengthGrid& grid, int fibres
   const double of_bin = double{1} * grid.count * fibres;
 
   bytes(Stage::kSpots) = of_spots;
-  bytes(Stage::kNormal) = of_spots + of_normal;  // the image: see below
-  // Each side's S is passed from fibre to fibre without memory traffic; only P is written.
+  bytes(Stage::kNormal) = of_spots + of_normal;  // FloorOfFrame adds the image
+  // Only the precision P is written. The S of each sweep passes from fibre to fibre without memory traffic.
   bytes(Stage::kEliminate) = of_normal + of_band;
-  // Reads P, and the exact matrix once for the residual.
+  // Reads P, and the exact matrix once, for the residual.
   bytes(Stage::kSolve) = of_band + of_normal + of_flux;
-  // The poles' factors stay on the chip, because chunks can be short enough. Written: flux, ivar, resolution.
+  // Writes flux, ivar and resolution. The poles' factors stay on the chip, because chunks can be short
+  // enough.
   bytes(Stage::kResolution) = of_band + of_flux + of_bin * (2 + kResolutionDiagonals) * kFloat;
-  // A bin's chi-square needs only the model of its own rows, whose spots fit into a cache: they are read
-  // once. Written: chi2pix, mask.
+  // Writes chi2pix and mask. A bin's chi-square needs only the model of its own rows, whose spots fit into a
+  // cache, so spots are read once.
   bytes(Stage::kModel) = of_spots + of_flux + of_bin * 2 * kFloat;
   return floor;
 }

@@ -11,22 +11,23 @@
 namespace spexd::bench {
 
 struct Floor {
-  double flops = 0;  // a fused multiply-add counts two
+  double flops = 0;  // a fused multiply-add counts as two
   double bytes =
-      0;  // bytes that a stage reads from others and writes for others, each once, if not in a cache
+      0;  // bytes that a stage reads from and writes for other stages, each once, unless they stay in a cache
 };
 using StageFloors = std::array<Floor, kStageCount>;
 
-// How fibres hand data from stage to stage. A core that takes one bundle after the other finds the data in
-// its cache. A device that takes all fibres of a frame through a stage at once does not.
+// How data pass from stage to stage. A core that processes one bundle after the other finds them in its
+// cache. A device that processes all fibres of a frame in a stage at once does not.
 enum class Handover { kInCache, kInMemory };
 
-// The floor for all bundles of a PSF on a grid, without a model image (see core/extract/cost_model.h). It
-// assumes the usual width of the precision and the usual poles (13 at 0.8 Angstrom); holes in the data take
-// more.
+// Returns the floor of all bundles of a PSF on a grid, without a model image (see core/extract/cost_model.h).
+// It assumes the usual width of the precision and the usual number of poles (13 at 0.8 Angstrom). Holes in
+// the data take more.
 StageFloors FloorOfFrame(const Psf& psf, const WavelengthGrid& grid, int bundle_size, Handover handover);
 
-// Whether nearly all of a stage's operations are products of small matrices, which matrix units could do.
+// Whether nearly all operations of a stage are products of small matrices, for which matrix units could be
+// used.
 bool IsMatrixWork(Stage stage);
 
 }  // namespace spexd::bench

@@ -18,7 +18,7 @@ namespace spexd::bench {
 namespace {
 
 constexpr int kCopies = 8;
-constexpr int kShifts = 100;  // shifts of at most 1e-4, the size of a barycentric correction
+constexpr int kShifts = 100;  // shifts are at most 1e-4, the size of a barycentric correction
 constexpr double kShift = 1e-6;
 constexpr double kDisplacedX = 0.3, kDisplacedY = 0.2;  // pixels
 
@@ -39,7 +39,7 @@ absl::Status CheckInputs(const Inputs& inputs) {
 int64_t Inputs::image_bytes() const { return image->pixels.size() * int64_t{2 * sizeof(float)}; }
 
 int64_t Inputs::result_bytes() const {
-  // Flux, ivar, mask, chi2pix and the resolution's diagonals.
+  // The arrays are flux, ivar, mask, chi2pix and the resolution's diagonals.
   return int64_t{psf->fibres} * grid.count * (4 + kResolutionDiagonals) * int64_t{sizeof(float)};
 }
 
@@ -65,7 +65,7 @@ absl::StatusOr<Inputs> ReadInputs(const std::string& image, const std::string& p
 }
 
 absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const WavelengthGrid& grid) {
-  // Refuses a bad grid before the work.
+  // A bad grid is refused before the work.
   SPEXD_ASSIGN_OR_RETURN(const Psf psf, SimulatePsf(options));
   SPEXD_RETURN_IF_ERROR(CheckGrid(psf, grid));
   SPEXD_ASSIGN_OR_RETURN(Simulation simulation, Simulate(options));

@@ -23,9 +23,9 @@ struct Inputs {
   std::string description;  // "simulated, seed 1", or the files' names
   std::shared_ptr<const Psf> psf;
   std::shared_ptr<const Image> image;
-  std::shared_ptr<const CodedImage> coded;  // the same as its file has it, for engines that decode; or null
-  std::optional<Truth> truth;               // only for a simulated frame, as is
-  std::shared_ptr<const ReferenceSpectrum> sky;  // what all fibres see
+  std::shared_ptr<const CodedImage> coded;  // the image as in its file, for engines that decode; may be null
+  std::optional<Truth> truth;               // only for a simulated frame
+  std::shared_ptr<const ReferenceSpectrum> sky;  // only for a simulated frame: the light that all fibres see
   WavelengthGrid grid;
   int bundle_size = 25;
 
@@ -35,17 +35,18 @@ struct Inputs {
   int64_t result_bytes() const;  // float32 spectra, as an engine returns them
 };
 
-// The errors of ReadPsf, ReadPreproc and CheckGrid; InvalidArgument if image and PSF are of different CCDs.
+// Reads the files. Errors of ReadPsf, ReadPreproc and CheckGrid; InvalidArgument: image and PSF have CCDs of
+// different sizes.
 absl::StatusOr<Inputs> ReadInputs(const std::string& image, const std::string& psf,
                                   const WavelengthGrid& grid);
 absl::StatusOr<Inputs> SimulateInputs(const SimulatorOptions& options, const WavelengthGrid& grid);
 
-// The PSF of another exposure, whose traces are 0.3 pixels off in x and 0.2 in y: what frames are given that
-// measure their trace shifts.
+// Returns the PSF of another exposure, with traces that are off by 0.3 pixels in x and 0.2 in y, for frames
+// that measure their trace shifts.
 std::shared_ptr<const Psf> DisplacedPsf(const Inputs& inputs);
 
-// A PSF and a grid for each frame, as in production: copies of the PSF in turn, each time on a grid shifted
-// by another part in a million. Nothing that an engine keeps from one frame can be used for the next.
+// A PSF and a grid for each frame, as in production: copies of the PSF in turn, each time on a grid that is
+// shifted by other parts in a million. An engine can therefore use nothing of one frame for the next.
 class OwnPsfs {
  public:
   explicit OwnPsfs(const Inputs& inputs);

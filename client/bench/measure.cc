@@ -123,7 +123,7 @@ absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int
   const std::shared_ptr<const Psf> displaced = DisplacedPsf(inputs);
   SPEXD_ASSIGN_OR_RETURN(const std::shared_ptr<const PreparedPsf> prepared,
                          engine->Prepare(inputs.psf, inputs.grid, inputs.bundle_size));
-  // The kinds take turns, so that other load on the machine affects both.
+  // The kinds take turns, so that other load on the machine affects all of them.
   for (int frame = 0; frame < warmup + repeats; ++frame) {
     SPEXD_ASSIGN_OR_RETURN(const FrameTiming own,
                            TimeWithPsf(engine, inputs, psfs.psf(frame), psfs.grid(frame)));
@@ -156,7 +156,7 @@ absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,
   std::vector<absl::Status> status(options.in_flight);
   absl::Status no_threads;
   std::vector<std::vector<FrameTiming>> frames(options.in_flight);
-  // Frames of one thread until `enough` says so of the next one's number.
+  // Runs frames on one thread until `enough` is true for the number of the next frame.
   const auto work = [&](int thread, const std::function<bool(int)>& enough) {
     for (int frame = next++; !failed && !enough(frame); frame = next++) {
       const absl::StatusOr<FrameTiming> timing =

@@ -1,4 +1,4 @@
-// Timing frames through an engine.
+// The timing of frames through an engine.
 #ifndef SPEXD_CLIENT_BENCH_MEASURE_H_
 #define SPEXD_CLIENT_BENCH_MEASURE_H_
 
@@ -15,7 +15,7 @@
 
 namespace spexd::bench {
 
-// Wall-clock seconds of one frame, from when its PSF and image are in memory; float32 result.
+// The wall-clock seconds of one frame with float32 results, beginning when its PSF and image are in memory.
 struct FrameTiming {
   double traces = 0;        // measurement of trace shifts, without the wait for a device
   double prepare = 0;       // Prepare only; 0 if the PSF was prepared before
@@ -29,12 +29,12 @@ struct FrameTiming {
 struct Spread {
   double median = 0, least = 0, most = 0;
 };
-// REQUIRES: values is not empty.
+// REQUIRES: `values` is not empty.
 Spread SpreadOf(std::vector<double> values);
 Spread SpreadOf(const std::vector<FrameTiming>& frames,
                 const std::function<double(const FrameTiming&)>& value);
 
-// Wall-clock seconds of `work`, which returns a status; its error if it failed.
+// Returns the wall-clock seconds of `work`, which returns a status, or its error.
 template <typename Work>
 absl::StatusOr<double> SecondsOf(const Work& work) {
   const auto start = std::chrono::steady_clock::now();
@@ -42,25 +42,25 @@ absl::StatusOr<double> SecondsOf(const Work& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Which PSF a frame is extracted with.
+// The PSF with which a frame is extracted.
 enum class PsfKind {
-  kPrepared,  // one for all frames, prepared once
-  kOwn,       // its own, which is prepared
-  kMoved,     // one for all frames, moved by the trace shifts that are measured in the frame, then prepared
+  kPrepared,  // one PSF for all frames, prepared once
+  kOwn,       // a PSF of the frame's own, prepared for it
+  kMoved,     // one PSF for all frames, moved by the measured trace shifts of each frame, then prepared
 };
-// "prepared", "own", "moved".
+// Returns "prepared", "own" or "moved".
 const char* PsfKindName(PsfKind kind);
 
-// Frames one after the other, by PsfKind. Without kMoved where it was not asked for.
+// Frames that ran one after the other, by PsfKind. `moved` is empty unless it was asked for.
 struct FrameSeries {
   std::vector<FrameTiming> prepared, own_psf, moved;
 };
 
-// `in_flight` threads, each with one frame after the other.
+// Frames that ran on `in_flight` threads at once, each with one frame after the other.
 struct Throughput {
   int in_flight = 1;
   PsfKind psf = PsfKind::kPrepared;
-  double seconds = 0;  // time from the first frame's start to the last one's end
+  double seconds = 0;  // from the start of the first frame to the end of the last
   std::vector<FrameTiming> frames;
 
   double rate() const { return static_cast<double>(frames.size()) / seconds; }
@@ -69,13 +69,13 @@ struct Throughput {
 struct ThroughputOptions {
   int in_flight = 1;
   PsfKind psf = PsfKind::kPrepared;
-  int warmup = 1;      // frames of each thread before the clock starts
-  int frames = 3;      // minimum number of frames ...
-  double seconds = 5;  // ... and minimum duration
+  int warmup = 1;      // frames per thread before the clock starts
+  int frames = 3;      // minimum number of frames
+  double seconds = 5;  // minimum duration, too
 };
 
-// A job that lost a bundle or had one that failed is an error (Internal), whatever is timed. `sink`, if any,
-// gets the bundles.
+// The following functions time jobs. Internal: a job lost a bundle or had one that failed. `sink` (may be
+// null) gets the bundles.
 absl::StatusOr<FrameTiming> TimePrepared(Engine* engine, const Inputs& inputs,
                                          std::shared_ptr<const PreparedPsf> prepared,
                                          const BundleSink& sink = nullptr);
@@ -85,7 +85,8 @@ absl::StatusOr<FrameTiming> TimeWithPsf(Engine* engine, const Inputs& inputs, st
 // Measures the trace shifts of the frame against `psf`, and extracts with that PSF moved.
 absl::StatusOr<FrameTiming> TimeMoved(Engine* engine, const Inputs& inputs, std::shared_ptr<const Psf> psf);
 
-// `repeats` frames of each kind, in turn, after `warmup`; of kMoved only if `traces`.
+// Times `repeats` frames of each kind, in turn, after `warmup` frames of each; kMoved only if `traces` is
+// set.
 absl::StatusOr<FrameSeries> TimeFrames(Engine* engine, const Inputs& inputs, int repeats, int warmup,
                                        bool traces);
 absl::StatusOr<Throughput> TimeThroughput(Engine* engine, const Inputs& inputs,

@@ -1,4 +1,4 @@
-// The least work of products: operations and bytes by the counts of each step, a multiply-add as two.
+// The minimum work of products: operations (a multiply-add counts as two) and bytes, summed over their steps.
 #ifndef SPEXD_CLIENT_BENCH_PRODUCT_COUNTS_H_
 #define SPEXD_CLIENT_BENCH_PRODUCT_COUNTS_H_
 
@@ -9,23 +9,25 @@ namespace spexd::bench {
 
 struct ProductCounts {
   static constexpr double kDouble = sizeof(double), kFloat = sizeof(float);
-  static constexpr double kBandPairs = 66;  // pairs of diagonals of R that meet in a band of 11
+  static constexpr double kBandPairs = 66;  // pairs of the 11 diagonals of R that meet in a band of R^T R
 
   double fibres, bins, sky_fibres, rounds;
   double number = kDouble;  // bytes of an element of flux and ivar
 
-  // Normal equations in each round, factor, solution and band of the inverse, variance in each fibre; R
-  // twice.
+  // The sky of a frame: in each round the normal equations, their factor, the solution and a band of the
+  // inverse; then the variance in each fibre. R is read twice.
   Floor Sky() const {
     return {rounds * bins * (3 * kBandPairs * sky_fibres + 310) + 4 * kBandPairs * fibres * bins,
             fibres * bins * (2 * kResolutionDiagonals * kFloat + 7 * number)};
   }
-  // Two filters of 29 bins with R and their overlap, and the stack of nine lines at 10 760 redshifts.
+  // The redshifts of a frame: two filters of 29 bins with R, their overlap, and the sum over nine lines at
+  // 10,760 redshifts.
   Floor Lines() const {
     return {fibres * (1600 * bins + 10760.0 * 9 * 12),
             fibres * bins * (kResolutionDiagonals * kFloat + 2 * number)};
   }
-  // The scan's two matrix products in float32, which are done twice as fast; evaluations of the fit.
+  // The velocity of a star: the scan's two matrix products in float32, which count as half because they are
+  // twice as fast, and the evaluations of the fit.
   Floor Star(double templates, double velocities, double evaluations) const {
     return {0.5 * 22 * bins * templates * velocities + 600 * bins * evaluations,
             bins * (kResolutionDiagonals * kFloat + 2 * number)};

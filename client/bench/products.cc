@@ -30,7 +30,7 @@ struct ProductSamples {
 struct Made : ProductInputs {
   std::vector<int> stars;
   VelocityOptions options;
-  double rounds = 1, evaluations = 0;  // of the last sample; a star's
+  double rounds = 1, evaluations = 0;  // of the last sample; evaluations per star
 };
 
 absl::Status TakeSample(Made* made, ProductSamples* samples) {
@@ -91,7 +91,7 @@ absl::StatusOr<ProductReport> TimeProducts(int fibres, const WavelengthGrid& gri
   report.bytes = PeakBytes(1, kMeasuredBytes);
   ProductSamples samples;
   for (int k = 0; k < repeats; ++k) SPEXD_RETURN_IF_ERROR(TakeSample(&made, &samples));
-  report.flops = std::max(report.flops, PeakFlops(1));  // the better one, as others may use the machine
+  report.flops = std::max(report.flops, PeakFlops(1));  // the better one, since others may use the machine
   const ProductCounts counts = {double(fibres), double(grid.count), double(report.sky_fibres), made.rounds};
   const double scanned = static_cast<double>(ScannedVelocities(made.options).size());
   const double coefficients = static_cast<double>(made.library.flux.size());
@@ -100,7 +100,7 @@ absl::StatusOr<ProductReport> TimeProducts(int fibres, const WavelengthGrid& gri
                      {"lines", "a frame", SpreadOf(samples.lines), counts.Lines()},
                      {"velocity", "a star", SpreadOf(samples.star),
                       counts.Star(made.library.templates(), scanned, made.evaluations)},
-                     // Two filters of 33 and more samples over each template.
+                     // Two filters of at least 33 samples over each template.
                      {"templates",
                       "a library and grid",
                       SpreadOf(samples.setup),
@@ -133,7 +133,7 @@ absl::StatusOr<ProductReport> TimeProductsOn(Analyser* analyser, const DevicePea
   constexpr int kWarmup = 2;
   for (int k = 0; k < kWarmup + repeats; ++k) {
     SPEXD_RETURN_IF_ERROR(begin());
-    SPEXD_ASSIGN_OR_RETURN(const double first, SecondsOf(fit));  // brings the spectra there
+    SPEXD_ASSIGN_OR_RETURN(const double first, SecondsOf(fit));  // copies the spectra to the device
     SPEXD_ASSIGN_OR_RETURN(const double again, SecondsOf(fit));
     if (k < kWarmup) continue;
     from_host.push_back(first);

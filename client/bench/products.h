@@ -1,4 +1,4 @@
-// Timing the products of a frame: its sky, velocities of stars, redshifts of emission lines.
+// The timing of a frame's products: sky, velocities of stars, redshifts of emission lines.
 #ifndef SPEXD_CLIENT_BENCH_PRODUCTS_H_
 #define SPEXD_CLIENT_BENCH_PRODUCTS_H_
 
@@ -15,34 +15,34 @@ namespace spexd::bench {
 
 struct ProductTiming {
   std::string name;  // "sky"
-  std::string of;    // what the seconds are of: "a frame", "a star"
+  std::string of;    // what the seconds are for: "a frame", "a star"
   Spread seconds;
   Floor floor;
 };
 
 struct ProductReport {
-  std::string where = "one thread";           // or the device
-  int fibres = 0, sky_fibres = 0, stars = 0;  // stars: that a sample of velocities was divided by
+  std::string where = "one thread";           // or the name of the device
+  int fibres = 0, sky_fibres = 0, stars = 0;  // stars: those of a sample of velocities
   int repeats = 0;
-  double evaluations = 0;       // of the model, a star's
-  double flops = 0, bytes = 0;  // peaks there, a second
+  double evaluations = 0;       // of the model, per star
+  double flops = 0, bytes = 0;  // peaks per second
   std::vector<ProductTiming> products;
 
   double LeastSeconds(const ProductTiming& product) const;
 };
 
-// Uses one processor. The frame and the templates are made up in memory: as many sky fibres as in a survey (a
-// twelfth), stars of a grid of 45 templates, and emission lines. Errors: those of the products, as on a grid
-// of too few bins.
+// Times the products on one processor. The frame and the templates are made up in memory: as many sky fibres
+// as in a survey (a twelfth), stars from a grid of 45 templates, and emission lines. Errors of the products,
+// for example on a grid with too few bins.
 absl::StatusOr<ProductReport> TimeProducts(int fibres, const WavelengthGrid& grid, int repeats);
 
-// What a device can do, a second, in float64.
+// The peaks of a device per second, in float64.
 struct DevicePeaks {
   std::string where;  // its name
   double flops = 0, bytes = 0;
 };
-// The same on a device, for the products that it makes: all stars of a frame that lies in its memory, and of
-// one that comes from the host's.
+// Times the products on a device. Velocities are those of all stars of a frame, once with its spectra in the
+// device's memory and once with spectra from the host's.
 absl::StatusOr<ProductReport> TimeProductsOn(Analyser* analyser, const DevicePeaks& peaks, int fibres,
                                              const WavelengthGrid& grid, int repeats);
 

@@ -19,7 +19,7 @@ std::string SpreadText(const std::vector<FrameTiming>& frames, double (*value)(c
   return MillisecondSpread(spread.median, spread.least, spread.most);
 }
 
-// The unit of this engine's StageTimes.
+// Returns the name of the unit of the engine's StageTimes.
 std::string SecondsKind(const Report& report) { return report.engine.kind == "cpu" ? "CPU" : "device"; }
 
 std::string FormatHead(const Report& report) {

@@ -1,4 +1,4 @@
-// Tables that read well on a terminal and are Markdown as they are.
+// Tables in Markdown that are also readable on a terminal.
 #ifndef SPEXD_CLIENT_BENCH_TABLE_H_
 #define SPEXD_CLIENT_BENCH_TABLE_H_
 
@@ -7,10 +7,11 @@
 
 namespace spexd::bench {
 
-// The first row is the header; every row has as many cells. The first column is flush left, the others right.
+// Formats a table. The first row is the header. REQUIRES: all rows have the same number of cells. The first
+// column is aligned to the left, the others to the right.
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows);
 
-// Seconds as milliseconds, with three or more digits; "12.3 (11.9 .. 15.0)" for a spread.
+// Format seconds as milliseconds with at least three digits; a spread as "12.3 (11.9 .. 15.0)".
 std::string Milliseconds(double seconds);
 std::string MillisecondSpread(double median, double least, double most);
 

@@ -1,4 +1,4 @@
-// spex: spectral extraction on the command line, in this process or on a spexd server.
+// The program spex: spectral extraction on the command line, in this process or on a spexd server.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -27,11 +27,11 @@ int UnknownCommand(const std::string& word, const std::vector<std::string>& comm
 
 int main(int argc, char** argv) {
   spexd::KeepFreedMemory();
-  // A closed pipe or a file-size limit is an error of one write, not the end of the process: files must not
-  // stay half-written.
+  // A closed pipe or a limit of file size must be an error of one write and not end the process, so that no
+  // file stays half-written.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  // gRPC's own lines on stderr; errors of connections are among those of spex.
+  // Silences gRPC's own lines on stderr. spex reports errors of connections itself.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
 
   CLI::App app;
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   const bool known = std::find(commands.begin(), commands.end(), arguments[0]) != commands.end();
   if (arguments[0][0] != '-' && !known) return UnknownCommand(arguments[0], commands);
   try {
-    // CLI11 takes them last first.
+    // CLI11 expects the arguments in reverse order.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     const std::string unknown = error.get_exit_code() == 0 ? "" : spexd::cli::UnknownArgument(app);

@@ -1,4 +1,4 @@
-// All of spex's commands and flags: what main parses, and what manual pages and completions are made from.
+// All commands and flags of spex, for main, manual pages and completions.
 #ifndef SPEXD_CLIENT_CLI_SPEX_APP_H_
 #define SPEXD_CLIENT_CLI_SPEX_APP_H_
 
@@ -8,7 +8,7 @@
 
 namespace spexd::cli {
 
-// Adds them to `app`, which must be new.
+// Adds the commands to a new `app`.
 void SetUpSpex(CLI::App* app, Action* action);
 
 }  // namespace spexd::cli

@@ -14,7 +14,7 @@ constexpr double kMaxChi2Pix = 10;
 constexpr double kSigmaTail = 0.158655253931457;  // fraction of a normal distribution below -1 sigma
 
 absl::Status CheckSameGrid(const WavelengthGrid& a, const WavelengthGrid& b) {
-  // Files hold the wavelengths themselves, whose differences round.
+  // Files have rounded wavelengths, so the comparison has a tolerance.
   const bool same =
       a.count == b.count && std::abs(a.first - b.first) < 1e-6 && std::abs(a.last() - b.last()) < 1e-6;
   if (same) return absl::OkStatus();
@@ -30,7 +30,7 @@ double Quantile(const std::vector<double>& sorted, double fraction) {
   return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-// Largest difference of resolution elements of one fibre whose row and column are both good.
+// Returns the largest difference of one fibre's resolution elements whose row and column are both good.
 double ResolutionDifference(const Spectra& a, int i, const Spectra& b, int k, const std::vector<bool>& good) {
   const int bins = static_cast<int>(good.size());
   double most = 0;
@@ -47,7 +47,7 @@ double ResolutionDifference(const Spectra& a, int i, const Spectra& b, int k, co
   return most;
 }
 
-// R times a spectrum; NaN for rows that reach beyond the grid.
+// Returns R times a spectrum; NaN for rows that reach beyond the grid.
 std::vector<double> Resolve(const Spectra& spectra, int fibre, const std::vector<double>& spectrum) {
   const int bins = static_cast<int>(spectrum.size());
   std::vector<double> resolved(bins, std::numeric_limits<double>::quiet_NaN());

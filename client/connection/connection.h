@@ -1,5 +1,5 @@
-// The transport that the client library needs. Tests replace it to stand in for a server; grpc_connection.h
-// is the real one.
+// The interface of connections to a server. grpc_connection.h implements it; tests have other
+// implementations.
 #ifndef SPEXD_CLIENT_CONNECTION_CONNECTION_H_
 #define SPEXD_CLIENT_CONNECTION_CONNECTION_H_
 
@@ -20,16 +20,16 @@
 
 namespace spexd::client {
 
-using Clock = std::chrono::system_clock;  // clock of deadlines; gRPC uses the same
+using Clock = std::chrono::system_clock;  // the clock of deadlines, as in gRPC
 
-// Result of a call.
+// The result of a call.
 struct CallResult {
   absl::Status status;
-  // The server's RetryInfo or pushback: when the same call may be tried again.
+  // The server's RetryInfo or pushback: the delay before the same call may be tried again.
   std::optional<std::chrono::milliseconds> retry_delay;
 };
 
-// The events of a call that runs a job. Read belongs to one thread; Cancel may come from any.
+// The events of a call that runs a job. One thread calls Read; any thread may call Cancel.
 class EventStream {
  public:
   virtual ~EventStream() = default;
@@ -38,7 +38,7 @@ class EventStream {
   virtual void Cancel() = 0;
 };
 
-// One call of Extract or Analyse, by its requests. Write belongs to the thread of Read.
+// A call of Extract or Analyse. The thread of Read also calls Write.
 template <typename Request>
 class JobStream : public EventStream {
  public:
@@ -48,7 +48,7 @@ class JobStream : public EventStream {
 using ExtractStream = JobStream<v1::ExtractRequest>;
 using AnalyseStream = JobStream<v1::AnalyseRequest>;
 
-// One Submit call. Write belongs to one thread; Cancel may come from any.
+// A call of Submit. One thread calls Write; any thread may call Cancel.
 class SubmitStream {
  public:
   virtual ~SubmitStream() = default;
@@ -58,7 +58,7 @@ class SubmitStream {
   virtual void Cancel() = 0;
 };
 
-// One Watch call. Read belongs to one thread; Cancel may come from any.
+// A call of Watch. One thread calls Read; any thread may call Cancel.
 class WatchStream {
  public:
   virtual ~WatchStream() = default;
@@ -67,26 +67,28 @@ class WatchStream {
   virtual void Cancel() = 0;
 };
 
-// Safe to use from many threads.
+// A connection to one server. Safe to use from many threads.
 class Connection {
  public:
   using Deadline = std::optional<Clock::time_point>;
-  // Gives the next piece of a PSF's bytes; "" at the end.
+  // Returns the next piece of a file's bytes; "" at the end.
   using PieceSource = std::function<absl::StatusOr<std::string>()>;
 
   virtual ~Connection() = default;
   // The server's address, for messages.
   virtual const std::string& address() const = 0;
-  // OK if the server takes jobs, as grpc.health.v1 tells, or if it does not say. Unavailable if it is
-  // NOT_SERVING or gives no answer by the deadline. Cancelled after a stop, as all calls that take one.
+  // Asks the server by grpc.health.v1 whether it takes jobs; OK if it does, or if it does not know the
+  // service. Unavailable: it is NOT_SERVING or does not answer by the deadline. Cancelled: a stop was
+  // requested, as for all calls with `stop`.
   virtual absl::Status CheckServing(Deadline deadline, const std::stop_token& stop) = 0;
   virtual std::unique_ptr<ExtractStream> Extract(Deadline deadline) = 0;
   virtual std::unique_ptr<AnalyseStream> Analyse(Deadline deadline) = 0;
   virtual absl::StatusOr<v1::Capabilities> GetCapabilities(Deadline deadline) = 0;
-  // PSFs, and what else servers keep warm. `pieces` is used only for an upload; otherwise it may be empty.
+  // Loads a PSF or another file that servers keep warm. `pieces` is used only for an upload; otherwise it may
+  // be empty.
   virtual absl::StatusOr<v1::PsfInfo> LoadPsf(const v1::LoadPsfHeader& header, const PieceSource& pieces,
                                               Deadline deadline) = 0;
-  // One page.
+  // Returns one page.
   virtual absl::StatusOr<v1::ListPsfsResponse> ListPsfs(const v1::ListPsfsRequest& request,
                                                         Deadline deadline) = 0;
   virtual absl::Status UnloadPsf(const std::string& hash, v1::WarmKind kind, Deadline deadline) = 0;
@@ -96,7 +98,7 @@ class Connection {
   virtual std::unique_ptr<WatchStream> Watch(const v1::WatchRequest& request, Deadline deadline) = 0;
   virtual absl::StatusOr<v1::JobRecord> GetJob(const std::string& job_id, Deadline deadline,
                                                const std::stop_token& stop) = 0;
-  // One page.
+  // Returns one page.
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request, Deadline deadline,
                                                         const std::stop_token& stop) = 0;
   virtual absl::StatusOr<v1::JobRecord> CancelJob(const std::string& job_id, Deadline deadline) = 0;

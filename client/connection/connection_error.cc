@@ -9,7 +9,7 @@ namespace spexd::client {
 namespace {
 
 struct Explanation {
-  const char* part;  // of gRPC's message, in lower case; of kEnded the whole message
+  const char* part;  // part of gRPC's message, in lower case; in kEnded the whole message
   const char* words;
 };
 
@@ -21,7 +21,7 @@ constexpr char kClosed[] =
     "the server closed the connection at once; it may use TLS (give --tls-ca), ask for a client certificate "
     "(--tls-cert and --tls-key) or have too many connections";
 
-// The first that fits a connection that was never made.
+// Explanations for connections that could not be made. The first one that matches counts.
 constexpr Explanation kFailed[] = {
     {"certificate verify failed",
      "the server's certificate is expired, or no authority in the file of --tls-ca signed it; check both"},
@@ -45,7 +45,7 @@ constexpr Explanation kFailed[] = {
     {"broken pipe", kClosed},
 };
 
-// Whole messages about a connection that was made.
+// Explanations for connections that ended, by whole messages.
 constexpr Explanation kEnded[] = {
     {"Socket closed", "the connection ended; the server was stopped or restarted, or a proxy closed it"},
     {"recvmsg:Connection reset by peer", "the connection was cut; the server was killed, or a proxy cut it"},
@@ -66,7 +66,7 @@ std::string ExplainConnectionError(absl::string_view message) {
   }
   constexpr char kAll[] = "failed to connect to all addresses";
   if (!absl::StartsWith(message, kAll)) return std::string(message);
-  // Libraries of TLS write their reasons as "wrong version number" or as "WRONG_VERSION_NUMBER".
+  // TLS libraries write reasons as "wrong version number" or as "WRONG_VERSION_NUMBER".
   const std::string text = absl::StrReplaceAll(absl::AsciiStrToLower(message), {{"_", " "}});
   for (const Explanation& failed : kFailed) {
     if (absl::StrContains(text, failed.part)) return failed.words;

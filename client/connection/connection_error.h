@@ -1,4 +1,4 @@
-// Errors of connections, in words that tell what to check.
+// Messages about failed connections that say what to check.
 #ifndef SPEXD_CLIENT_CONNECTION_CONNECTION_ERROR_H_
 #define SPEXD_CLIENT_CONNECTION_CONNECTION_ERROR_H_
 
@@ -8,8 +8,8 @@
 
 namespace spexd::client {
 
-// What to say instead of gRPC's own message about a connection that failed or ended. Other messages, as those
-// of servers, stay as they are.
+// Returns a message to replace gRPC's own message about a connection that failed or ended. Other messages,
+// such as those of servers, are returned unchanged.
 std::string ExplainConnectionError(absl::string_view message);
 
 }  // namespace spexd::client

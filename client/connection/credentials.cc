@@ -32,7 +32,8 @@ absl::StatusOr<std::string> ReadFile(const char* field, const std::string& path)
   return text;
 }
 
-// "127.0.0.1:port". Names of other machines may begin so, too.
+// Whether the address is a loopback IP address with a port ("127.0.0.1:port"). The host is parsed, because
+// names of other machines may also begin with 127.
 bool IsLoopbackIp(const std::string& address) {
   const std::string host = address.substr(0, address.rfind(':'));
   in_addr ip = {};

@@ -1,4 +1,4 @@
-// Who this side is, and whom it trusts.
+// The client's credentials, and the authorities that it trusts.
 #ifndef SPEXD_CLIENT_CONNECTION_CREDENTIALS_H_
 #define SPEXD_CLIENT_CONNECTION_CREDENTIALS_H_
 
@@ -12,14 +12,14 @@
 
 namespace spexd::client {
 
-// TLS where `server` names authorities, else plain text. InvalidArgument names a file that cannot be read or
-// the fields that do not fit together.
+// Returns credentials for TLS if `server` names authorities, otherwise for plain text. InvalidArgument names
+// a file that cannot be read, or fields that contradict each other.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const ServerAddress& server);
 
-// The token in a file; "" for no file. InvalidArgument names the file.
+// Returns the token in a file; "" if `path` is "". InvalidArgument names the file.
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
-// Whether what is sent to `address` can be read on this machine alone.
+// Whether data sent to `address` stay on this machine.
 bool StaysOnThisMachine(const std::string& address);
 
 }  // namespace spexd::client

@@ -1,5 +1,5 @@
-// The events of a call that runs a job, read by a thread of their own: the next ones come from the socket
-// while this side is busy with earlier ones.
+// A reader of a job's events that reads ahead: its thread reads the next events from the socket while the
+// caller works on earlier ones.
 #ifndef SPEXD_CLIENT_CONNECTION_EVENTS_AHEAD_H_
 #define SPEXD_CLIENT_CONNECTION_EVENTS_AHEAD_H_
 
@@ -16,9 +16,9 @@ namespace spexd::client {
 
 class EventsAhead {
  public:
-  // Nobody else reads the stream meanwhile. Throws std::system_error if no thread can be started.
+  // Nothing else may read the stream meanwhile. Throws std::system_error if no thread can be started.
   explicit EventsAhead(EventStream* stream) : stream_(stream), thread_([this] { ReadAll(); }) {}
-  // Cancels the call unless it has ended.
+  // Cancels the call if it has not ended.
   ~EventsAhead() {
     MutexLock lock(&mutex_);
     if (!ended_) stream_->Cancel();
@@ -26,7 +26,7 @@ class EventsAhead {
     changed_.NotifyAll();
   }
 
-  // Waits for the next event; false: no more events. Throws what reading threw.
+  // Waits for the next event. Returns false if there are no more. Rethrows an exception of reading.
   bool Next(v1::ExtractEvent* event) {
     MutexLock lock(&mutex_);
     while (events_.empty() && !ended_) changed_.Wait(&mutex_);
@@ -39,7 +39,7 @@ class EventsAhead {
   }
 
  private:
-  static constexpr size_t kMaxAhead = 4;  // more wait in the server
+  static constexpr size_t kMaxAhead = 4;  // further events wait in the server
 
   void ReadAll() {
     try {
@@ -65,7 +65,7 @@ class EventsAhead {
   std::deque<v1::ExtractEvent> events_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool dropped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::jthread thread_;  // the last, so that it begins when all else is there
+  std::jthread thread_;  // the last member, so that it begins after the others are constructed
 };
 
 }  // namespace spexd::client

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int64_t kMaxDelayMs = 86400000;  // more of a server's delay is not believed
+constexpr int64_t kMaxDelayMs = 86400000;  // limit of a server's delay
 
 std::optional<milliseconds> RetryDelay(const grpc::Status& status, const grpc::ClientContext& context) {
   v1::RpcStatus details;
@@ -53,8 +53,8 @@ GrpcCall::GrpcCall(std::string address, const CallMetadata& metadata, const Conn
 
 absl::Status GrpcCall::StatusOf(const grpc::Status& status) const {
   if (status.ok()) return absl::OkStatus();
-  const auto code = static_cast<absl::StatusCode>(status.error_code());  // gRPC's codes are Abseil's
-  // gRPC's own answer to a call that comes while its server shuts down.
+  const auto code = static_cast<absl::StatusCode>(status.error_code());  // the codes have the same numbers
+  // This is gRPC's own answer if the server is shutting down.
   if (code == absl::StatusCode::kCancelled && status.error_message() == "CANCELLED" && !cancelled_) {
     return absl::UnavailableError(absl::StrCat("spexd at ", address_, ": the server stops"));
   }

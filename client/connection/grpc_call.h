@@ -1,4 +1,4 @@
-// What every gRPC call to a server has.
+// The common part of all gRPC calls to a server.
 #ifndef SPEXD_CLIENT_CONNECTION_GRPC_CALL_H_
 #define SPEXD_CLIENT_CONNECTION_GRPC_CALL_H_
 
@@ -12,27 +12,27 @@
 
 namespace spexd::client {
 
-// What is sent along with each call, unless "".
+// The metadata that is sent with each call; "" is not sent.
 struct CallMetadata {
   std::string token = {};
-  std::string traceparent = {};  // valid
+  std::string traceparent = {};  // a valid one
 };
 
 class GrpcCall {
  public:
-  // `address`: the server's, for messages.
+  // `address`: that of the server, for messages.
   GrpcCall(std::string address, const CallMetadata& metadata, const Connection::Deadline& deadline);
 
   grpc::ClientContext* context() { return &context_; }
-  // Ends the call from this side. From any thread.
+  // Cancels the call. May be called from any thread.
   void Cancel() {
     cancelled_ = true;
     context_.TryCancel();
   }
-  // What the call ended with; Unavailable names the server, and is also gRPC's own CANCELLED of a server that
-  // shuts down.
+  // Returns the status of the call. Unavailable names the server. gRPC's own CANCELLED of a server that is
+  // shutting down becomes Unavailable.
   absl::Status StatusOf(const grpc::Status& status) const;
-  // The same, with the server's RetryInfo or pushback. Once the call has ended.
+  // Returns the status with the server's RetryInfo or pushback. Call it after the call has ended.
   CallResult ResultOf(const grpc::Status& status) const;
 
  private:

@@ -21,7 +21,7 @@
 namespace spexd::client {
 namespace {
 
-// A stream of a call, cancelled at its end unless it has finished.
+// A stream of a call. The destructor cancels the call unless it has finished.
 template <typename Base, typename Stream>
 class GrpcStream : public Base {
  public:
@@ -51,7 +51,7 @@ template <typename Request>
 class GrpcJobStream
     : public GrpcStream<JobStream<Request>, grpc::ClientReaderWriter<Request, v1::ExtractEvent>> {
  public:
-  // `begin`: the stub's call of that name.
+  // `begin`: begins the call on the stub.
   template <typename Begin>
   GrpcJobStream(const Begin& begin, const std::string& address, const CallMetadata& metadata,
                 const Connection::Deadline& deadline)
@@ -98,24 +98,24 @@ std::shared_ptr<grpc::Channel> MakeChannel(const Endpoint& server,
                                            const std::shared_ptr<grpc::ChannelCredentials>& credentials,
                                            const PingTimes& pings) {
   grpc::ChannelArguments arguments;
-  // Retries are ours: a repeated upload must start from its first byte.
+  // gRPC's retries are off, because a repeated upload must start from its first byte. attempts.h retries.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
-  // Makes an own connection to the server; otherwise gRPC lets all channels of a process share one.
+  // Gives the channel a connection of its own; otherwise all channels of a process share one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // A web proxy of the environment has no business between a worker and its server.
+  // Ignores a web proxy that the environment sets.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(pings.interval.count()));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(pings.timeout.count()));
-  // A client that waits for results sends nothing; by default gRPC would stop its pings after two.
+  // By default gRPC stops after two pings without data, but a client that waits for results sends none.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // An address that was looked up has its name's certificate.
+  // The certificate of an address that was looked up has the name that was looked up.
   if (!server.tls_name.empty()) arguments.SetSslTargetNameOverride(server.tls_name);
   return grpc::CreateCustomChannel(server.target, credentials, arguments);
 }
 
-// A channel, and the services that are called on it.
+// A channel and the stubs of its services.
 struct Services {
   explicit Services(std::shared_ptr<grpc::Channel> to_server)
       : channel(std::move(to_server)),
@@ -249,8 +249,8 @@ class GrpcConnection : public Connection {
  private:
   GrpcCall NewCall(const Deadline& deadline) const { return {address_, metadata_, deadline}; }
 
-  // For a call that begins now. A channel that could not connect gives that error to further calls, in
-  // gRPC 1.51 for up to 30 s, whether or not the server listens by then. A new channel connects at once.
+  // Returns the services for a call that begins now. A channel that could not connect fails further calls, in
+  // gRPC 1.51 for up to 30 s, even if the server listens by then. A new channel connects at once.
   std::shared_ptr<Services> Now() {
     const MutexLock lock(&mutex_);
     if (services_->channel->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE) {
@@ -259,7 +259,7 @@ class GrpcConnection : public Connection {
     return services_;
   }
 
-  // A call with one request and one response.
+  // Makes a call with one request and one response.
   template <typename Response, typename Request, typename Stub>
   absl::StatusOr<Response> Unary(
       Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -278,8 +278,8 @@ class GrpcConnection : public Connection {
   std::shared_ptr<Services> services_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Reads the files that `server` names. What it makes refuses to send a token in plain text to another
-// machine.
+// Reads the files that `server` names and returns a connector. The connector refuses to send a token in plain
+// text to another machine.
 absl::StatusOr<ServerDirectory::Connector> MakeConnector(const ServerAddress& server) {
   SPEXD_ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(server));
   CallMetadata metadata;

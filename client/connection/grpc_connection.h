@@ -1,4 +1,4 @@
-// A connection to spexd through gRPC.
+// Connections to spexd through gRPC.
 #ifndef SPEXD_CLIENT_CONNECTION_GRPC_CONNECTION_H_
 #define SPEXD_CLIENT_CONNECTION_GRPC_CONNECTION_H_
 
@@ -14,32 +14,32 @@
 
 namespace spexd::client {
 
-// Pings of a connection that has a call: a server that cannot be reached any more ends the call as
-// Unavailable after ping_interval + ping_timeout. A server takes pings every 10 s, and breaks connections
-// that send more (see server/server.cc).
+// The times of pings on a connection with a call. If the server becomes unreachable, the call ends with
+// Unavailable after interval + timeout. A server accepts a ping every 10 s and closes connections that send
+// more (server/server.cc).
 struct PingTimes {
   std::chrono::milliseconds interval{20000};
   std::chrono::milliseconds timeout{10000};
 };
 
-// `address`: "host:port", "unix:/path" or any other gRPC target. Returns at once: an address that nobody
-// answers shows as Unavailable in the first call. Plain text, for loopback, a Unix socket or a trusted
-// network.
+// Makes a connection in plain text, for loopback, a Unix socket or a trusted network. `address`: "host:port",
+// "unix:/path" or another gRPC target. Returns at once; if nobody answers at the address, the first call ends
+// with Unavailable.
 std::unique_ptr<Connection> MakeGrpcConnection(const std::string& address, const PingTimes& pings = {});
 
-// A connection to each server that `server` names, by TLS and with credentials where it has them. The files
-// are read once. InvalidArgument names a file that cannot be read or the fields that do not fit together;
-// otherwise the errors of FindServers. A token goes in plain text only to loopback and to Unix sockets.
+// Makes a connection to each server that `server` names, with its TLS and credentials, if any. The files are
+// read once. A token is sent in plain text only to loopback and to Unix sockets. InvalidArgument names a file
+// that cannot be read, or fields that contradict each other. Other errors are those of FindServers.
 absl::StatusOr<std::vector<std::unique_ptr<Connection>>> ConnectAll(const ServerAddress& server);
 
-// The same for servers that are replaced by others while it is used. Names are looked up by its Find, whose
-// errors are those of FindServers and of a token.
+// Returns a directory of the servers that `server` names, which may be replaced by others while it is used.
+// Its Find looks names up; errors are those of FindServers and of the token.
 absl::StatusOr<std::unique_ptr<ServerDirectory>> OpenDirectory(const ServerAddress& server,
                                                                Resolver resolve = ResolveByDns);
 
 std::vector<Connection*> Pointers(const std::vector<std::unique_ptr<Connection>>& connections);
 
-// The same for one server: InvalidArgument if `server` names several.
+// Makes a connection to one server. InvalidArgument: `server` names several. Other errors as in ConnectAll.
 absl::StatusOr<std::unique_ptr<Connection>> Connect(const ServerAddress& server);
 
 }  // namespace spexd::client

@@ -9,7 +9,8 @@
 namespace spexd::client {
 namespace {
 
-// HealthCheckResponse is { ServingStatus status = 1; }: a tag, and 1 for SERVING or 2 for NOT_SERVING.
+// The bytes of HealthCheckResponse { ServingStatus status = 1; }: a tag, and 1 for SERVING or 2 for
+// NOT_SERVING.
 constexpr char kStatusTag = 0x08, kServing = 1, kNotServing = 2;
 
 std::string BytesOf(const grpc::ByteBuffer& buffer) {
@@ -26,7 +27,7 @@ std::string BytesOf(const grpc::ByteBuffer& buffer) {
 
 HealthAnswer CheckHealth(const std::shared_ptr<grpc::ChannelInterface>& channel,
                          grpc::ClientContext* context) {
-  // gRPC's C++ packages have no messages for this service. A request for the whole server has no bytes.
+  // gRPC's C++ packages lack the messages of this service. A request for the whole server has no bytes.
   const grpc::Slice empty("");
   const grpc::ByteBuffer request(&empty, 1);
   grpc::ByteBuffer response;

@@ -1,4 +1,4 @@
-// Asking a server whether it serves, by grpc.health.v1.
+// The question whether a server serves, by grpc.health.v1.
 #ifndef SPEXD_CLIENT_CONNECTION_HEALTH_CHECK_H_
 #define SPEXD_CLIENT_CONNECTION_HEALTH_CHECK_H_
 
@@ -16,7 +16,7 @@ struct HealthAnswer {
   Health health = Health::kUnknown;
 };
 
-// The health of the server as a whole.
+// Asks for the health of the server as a whole.
 HealthAnswer CheckHealth(const std::shared_ptr<grpc::ChannelInterface>& channel,
                          grpc::ClientContext* context);
 

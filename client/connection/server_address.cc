@@ -26,7 +26,7 @@ absl::Status NoPort(absl::string_view address, absl::string_view example) {
                                                  " (50051 is spexd's default)"));
 }
 
-// A target that gRPC would not connect to, or to a port that nobody named.
+// Refuses a target to which gRPC would not connect, or would connect at a port that the user did not name.
 absl::Status CheckTarget(absl::string_view target) {
   for (const char* scheme : {"unix:", "unix-abstract:", "vsock:", "xds:", kDnsPrefix}) {
     if (absl::StartsWith(target, scheme)) return absl::OkStatus();
@@ -42,7 +42,7 @@ absl::Status CheckTarget(absl::string_view target) {
   const absl::string_view host = address.substr(0, colon);
   int port = 0;
   if (bracket == absl::string_view::npos && absl::StrContains(host, ':') && colon != absl::string_view::npos) {
-    return NoPort(target, absl::StrCat("[", ForMessage(address), "]:50051"));  // an address of IPv6 by itself
+    return NoPort(target, absl::StrCat("[", ForMessage(address), "]:50051"));  // an IPv6 address without port
   }
   if (colon == absl::string_view::npos || (bracket != absl::string_view::npos && bracket > colon)) {
     return NoPort(target, absl::StrCat(ForMessage(address), ":50051"));
@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<Endpoint>> LookUp(absl::string_view name, const Resol
   const std::string host(name.substr(0, colon));
   SPEXD_ASSIGN_OR_RETURN(std::vector<std::string> addresses,
                          resolve(host, std::string(name.substr(colon + 1))));
-  // Name servers rotate them. The same request id begins with the same one only in the same order.
+  // Name servers rotate addresses. Sorting gives a request id the same first server each time.
   std::sort(addresses.begin(), addresses.end());
   std::vector<Endpoint> servers;
   for (const std::string& address : addresses) servers.push_back({address, host});

@@ -18,11 +18,11 @@ ServerDirectory::ServerDirectory(std::string address, Connector connect, Resolve
 
 absl::StatusOr<Servers> ServerDirectory::Find() {
   const int64_t number = (MutexLock(&mutex_), ++asked_);
-  // Not under the lock: name servers may take seconds.
+  // The lock is not held, because name servers may take seconds.
   const absl::StatusOr<std::vector<Endpoint>> endpoints = FindServers(address_, resolve_);
   const MutexLock lock(&mutex_);
   if (!endpoints.ok() && found_.empty()) return endpoints.status();
-  if (endpoints.ok() && number > known_) {  // else a later look-up was faster
+  if (endpoints.ok() && number > known_) {  // false: a later look-up was faster
     known_ = number;
     SPEXD_ASSIGN_OR_RETURN(found_, ServersAt(*endpoints));
   }
@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<ServerDirectory::Server>> ServerDirectory::ServersAt(
     if (made.ok()) {
       servers.push_back({endpoint.target, *std::move(made)});
     } else {
-      if (endpoint.tls_name.empty()) return made.status();  // the user named this very address
+      if (endpoint.tls_name.empty()) return made.status();  // the user named this address itself
       refusal.Update(made.status());
     }
   }

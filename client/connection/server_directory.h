@@ -1,4 +1,4 @@
-// The servers of an address, as its names stand now.
+// The directory of servers: the current servers of an address.
 #ifndef SPEXD_CLIENT_CONNECTION_SERVER_DIRECTORY_H_
 #define SPEXD_CLIENT_CONNECTION_SERVER_DIRECTORY_H_
 
@@ -17,13 +17,13 @@
 namespace spexd::client {
 
 using Servers = std::vector<std::shared_ptr<Connection>>;
-// Finds the servers that a job may go to now. There is one at least.
+// Returns the servers to which a job may go at present, at least one.
 using ServerSource = std::function<absl::StatusOr<Servers>()>;
 
-// Servers that stay as they are, and outlive the source.
+// Returns a source of fixed servers, which outlive it.
 ServerSource SameServers(const std::vector<Connection*>& servers);
 
-// Looks names after "dns:///" up whenever it is asked: in a cluster, servers are replaced by others at other
+// Looks up names after "dns:///" at each Find, because in a cluster servers are replaced by others at other
 // addresses. A server that is found again keeps its connection. Safe to use from many threads.
 class ServerDirectory {
  public:
@@ -31,9 +31,9 @@ class ServerDirectory {
 
   ServerDirectory(std::string address, Connector connect, Resolver resolve);
 
-  // Errors of FindServers and of the connector. Where a name has no address now, or cannot be looked up, the
-  // servers that were found last, if there were any: no server is ready, or only name servers are away.
-  // Addresses of a name with which the connector fails are left out while there are other servers.
+  // Returns the current servers. If a name has no address or cannot be looked up, returns the servers that
+  // were found last, if any. Addresses of a name for which the connector fails are left out while there are
+  // other servers. Errors of FindServers and of the connector.
   absl::StatusOr<Servers> Find();
   ServerSource source() {
     return [this] { return Find(); };
@@ -45,7 +45,7 @@ class ServerDirectory {
     std::shared_ptr<Connection> connection;
   };
 
-  // Those of `found_` that are among the endpoints, and new ones.
+  // Returns the servers of the endpoints: those of `found_`, and new ones.
   absl::StatusOr<std::vector<Server>> ServersAt(const std::vector<Endpoint>& endpoints) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -53,8 +53,8 @@ class ServerDirectory {
   const Connector connect_;
   const Resolver resolve_;
   Mutex mutex_;
-  int64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;  // number of look-ups that were begun
-  int64_t known_ ABSL_GUARDED_BY(mutex_) = 0;  // which of them `found_` is of
+  int64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;  // number of look-ups that began
+  int64_t known_ ABSL_GUARDED_BY(mutex_) = 0;  // number of the look-up of `found_`
   std::vector<Server> found_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -17,21 +17,21 @@
 namespace spexd::client {
 namespace {
 
-// The reason why a job stopped; OK if nobody asked for it.
+// Returns the reason why a job was stopped; OK if it was not.
 absl::Status StopReason(const Deadline& deadline, const std::stop_token& cancel) {
   if (cancel.stop_requested()) return absl::CancelledError("cancelled");
   if (deadline.passed()) return absl::DeadlineExceededError("the time that --timeout allows has passed");
   return absl::OkStatus();
 }
 
-// Files of this machine, an engine of this process, and an observer.
+// The host of a job in this process, with files of this machine and an observer.
 class EmbeddedHost : public JobHost {
  public:
   struct Surroundings {
-    Engine* engine = nullptr;  // or
+    Engine* engine = nullptr;  // null: source is set
     const EmbeddedExtractor::EngineSource& source;
     int threads = 1;
-    SharedPsfs* psfs = nullptr;  // null where the job's PSF is its own
+    SharedPsfs* psfs = nullptr;  // null if the job's PSF is not shared
   };
 
   EmbeddedHost(const Job& job, const Surroundings& surroundings, JobObserver* observer, std::stop_token stop)
@@ -114,7 +114,7 @@ absl::StatusOr<JobOutcome> EmbeddedExtractor::RunUntil(const Job& job, JobObserv
   JobOutcome outcome;
   outcome.model = run.Model();
   outcome.frame = run.TakeFrame();
-  // Nothing but products needs them, which do without if the device fails.
+  // An error is ignored, because only products use these spectra and do not need them.
   if (auto kept = run.TakeDeviceSpectra(outcome.frame); kept.ok()) outcome.on_device = *std::move(kept);
   outcome.summary = std::move(result.summary);
   outcome.stages = std::move(result.stages);

@@ -9,10 +9,10 @@
 
 namespace spexd::client {
 
-// A job that reads or prepares a PSF, from Of to the destructor.
+// Holds an entry while a job reads or prepares its PSF.
 class SharedPsfs::Hold {
  public:
-  // Waits until no other job holds it. Cancelled when a stop is requested.
+  // Waits until no other job holds the entry. Cancelled: a stop was requested.
   static absl::StatusOr<Hold> Of(Entry* entry, const std::stop_token& stop) {
     const WakeOnStop wake(stop, &entry->mutex, &entry->free);
     const MutexLock lock(&entry->mutex);
@@ -73,7 +73,7 @@ absl::StatusOr<std::shared_ptr<const PreparedPsf>> SharedPsfs::Prepare(Engine* e
   const bool same = entry.prepared != nullptr && entry.prepared->grid() == grid &&
                     entry.prepared->bundle_size() == bundle_size;
   if (!same) {
-    entry.prepared = nullptr;  // before memory is taken for the next
+    entry.prepared = nullptr;  // frees memory before the next one is prepared
     SPEXD_ASSIGN_OR_RETURN(entry.prepared, engine->Prepare(entry.psf, grid, bundle_size, stop));
   }
   return entry.prepared;

@@ -24,7 +24,7 @@ struct Decoding {
   double seconds = 0;         // seconds of all files together
 };
 
-// Decodes `at_once` files side by side, again and again, each with `threads` threads.
+// Decodes the file repeatedly, `at_once` times in parallel, each time with `threads` threads.
 absl::StatusOr<Decoding> Decode(const std::string& path, int at_once, int threads, double seconds,
                                 std::stop_token stop) {
   Decoding result;

@@ -19,12 +19,12 @@
 namespace spexd::load {
 namespace {
 
-constexpr std::chrono::seconds kPatience(10);  // time for a server to answer who it is
+constexpr std::chrono::seconds kPatience(10);  // time limit of GetCapabilities
 constexpr int kFramesOfEachClient = 4, kMinFrames = 8;
 constexpr double kBinWidth = 0.8;
-constexpr int kShifts = 100;  // shifts of at most 1e-4, the size of a barycentric correction
+constexpr int kShifts = 100;  // shifts are at most 1e-4, the size of a barycentric correction
 constexpr double kShift = 1e-6;
-constexpr int kMaxOpenPsfs = 100;  // jobs that arrive at random share so many PSF files
+constexpr int kMaxOpenPsfs = 100;  // PSF files that jobs that arrive at random share
 
 int FramesOf(const LoadOptions& options, int clients) {
   return options.frames.value_or(std::max(kFramesOfEachClient * clients, kMinFrames));
@@ -55,7 +55,8 @@ absl::StatusOr<std::shared_ptr<const Psf>> OpenPsf(const std::string& path) {
   return std::make_shared<const Psf>(std::move(psf));
 }
 
-// Tables of redshifts and templates are prepared once for a grid, which the frames of a camera share.
+// Whether each job has a grid of its own. Redshifts and velocities need tables for each grid, which in
+// production the frames of a camera share.
 bool HaveOwnGrids(const client::JobProducts& products) {
   return products.templates.empty() && !products.lines;
 }
@@ -86,26 +87,26 @@ absl::StatusOr<ServerInfo> AskServer(const LoadOptions& options, client::Connect
     if (!engine.runnable()) continue;
     info.engine = absl::StrCat(engine.kind(), ", ", engine.detail());
     info.devices = engine.devices_size();
-    if (engine.kind() == "cuda") break;  // the engine that runs if both could
+    if (engine.kind() == "cuda") break;  // runs the jobs if both engines could
   }
   info.max_running_jobs = static_cast<int>(status.limits().max_running_jobs());
   return info;
 }
 
-// Makes the jobs, each with a PSF file and a grid of its own.
+// Makes the jobs, with PSF files and grids of their own.
 class JobMaker {
  public:
   JobMaker(const LoadOptions& options, const WavelengthGrid& grid, std::unique_ptr<OwnPsfFiles> psfs)
       : options_(options), grid_(grid), psfs_(std::move(psfs)) {}
 
-  // If the error concerns a copy of the PSF, adds how to move the copies.
+  // Adds to an error about a copy of the PSF how to put the copies elsewhere.
   absl::Status Explain(const absl::Status& status) const {
     if (!absl::StrContains(status.message(), psfs_->folder())) return status;
     return absl::Status(
         status.code(), absl::StrCat(status.message(), " (a copy of the PSF; --folder makes them elsewhere)"));
   }
 
-  // `psfs`: number of PSF files, which the jobs use in turn; each for one job if there are as many.
+  // Makes `count` jobs. `psfs`: the number of PSF files, which the jobs use in turn.
   absl::StatusOr<std::vector<client::Job>> Make(const std::string& image, int count, int psfs) {
     SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> files, psfs_->Write(psfs));
     std::vector<client::Job> jobs(static_cast<size_t>(count));
@@ -138,7 +139,7 @@ absl::StatusOr<Row> RunRow(const Connections& connections, JobMaker* jobs, const
   return row;
 }
 
-// All that the tests of a frame and way have in common.
+// The common part of the tests of a frame file and way.
 struct Setting {
   const LoadOptions& options;
   const Connections& connections;
@@ -166,7 +167,7 @@ absl::Status RunOpen(const Setting& setting, const std::string& image, Way way, 
   const OpenLoopOptions& open = *setting.options.open;
   const auto run = [&](double rate) -> absl::StatusOr<bool> {
     const std::vector<double> arrivals = PoissonArrivals(rate, open.seconds, open.seed);
-    if (arrivals.empty()) return false;  // the search has come to rates that cannot be measured
+    if (arrivals.empty()) return false;  // the search has reached rates that cannot be measured
     SPEXD_ASSIGN_OR_RETURN(report->open_rows.emplace_back(),
                            RunArrivals(setting, image, way, rate, arrivals));
     return !open.goal.has_value() || report->open_rows.back().Keeps(*open.goal, open.percentile);

@@ -19,7 +19,7 @@ namespace {
 using Stopwatch = std::chrono::steady_clock;
 
 constexpr int kMaxDoublings = 10;
-constexpr double kRateRatio = 1.1;  // the search ends when its bounds are as near as this
+constexpr double kRateRatio = 1.1;  // ratio of the bounds at which the search ends
 
 client::RemoteOptions WithoutRetries(Way way) {
   client::RemoteOptions options;
@@ -30,7 +30,7 @@ client::RemoteOptions WithoutRetries(Way way) {
   return options;
 }
 
-// A job that fails after a server accepted it was not refused: the server ended, or could not finish it.
+// Returns how a job ended. A job that fails after a server accepted it has failed and was not refused.
 JobEnd EndOf(const absl::Status& status, bool accepted) {
   if (status.ok()) return JobEnd::kDone;
   if (accepted) return JobEnd::kFailed;
@@ -101,7 +101,7 @@ absl::StatusOr<OpenRow> RunOpenLoop(const std::vector<client::Connection*>& conn
   row.jobs.resize(arrivals.size());
   Mutex mutex;
   std::atomic<size_t> next = 0;
-  std::stop_source own;  // also stops the threads where one cannot be started
+  std::stop_source own;  // also stops the threads if one cannot be started
   const ForwardStop interruption(stop, own);
   const Stopwatch::time_point begin = Stopwatch::now();
   const auto seconds = [begin] { return std::chrono::duration<double>(Stopwatch::now() - begin).count(); };
@@ -134,7 +134,7 @@ absl::StatusOr<OpenRow> RunOpenLoop(const std::vector<client::Connection*>& conn
 }
 
 absl::StatusOr<double> HighestRate(double first, const std::function<absl::StatusOr<bool>(double)>& keeps) {
-  double low = 0, high = 0;  // a rate that keeps the goal, and one that does not; 0: not known yet
+  double low = 0, high = 0;  // the bounds: a rate that keeps the goal and one that does not; 0: not known
   double rate = first;
   for (int tries = 0; tries <= kMaxDoublings; ++tries) {
     SPEXD_ASSIGN_OR_RETURN(const bool good, keeps(rate));

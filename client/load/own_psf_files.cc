@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<OwnPsfFiles>> OwnPsfFiles::Make(std::shared_ptr<c
     return absl::ErrnoToStatus(error ? error.value() : errno,
                                absl::StrCat("cannot make a folder for PSFs in ", base.string()));
   }
-  // Readable by all, because the server may run as another user.
+  // All users may read the folder, because the server may run as another user.
   chmod(folder.c_str(), 0755);
   return std::unique_ptr<OwnPsfFiles>(new OwnPsfFiles(std::move(psf), std::move(folder)));
 }

@@ -13,12 +13,12 @@
 
 namespace spexd::load {
 
-// Copies of a PSF whose traces are shifted by up to a millionth of a pixel, at random, so that no server has
-// seen any of them before. They lie in their own folder, which is removed on destruction.
+// Copies of a PSF whose traces are shifted at random by up to a millionth of a pixel, so that no server has
+// seen any of them before. They are in a folder of their own, which is removed on destruction.
 class OwnPsfFiles {
  public:
-  // Makes the folder inside `parent` ("": the system's folder for temporary files). NotFound,
-  // PermissionDenied, ResourceExhausted, naming it.
+  // Makes the folder in `parent` ("": the system's folder for temporary files). NotFound, PermissionDenied
+  // and ResourceExhausted name it.
   static absl::StatusOr<std::unique_ptr<OwnPsfFiles>> Make(std::shared_ptr<const Psf> psf,
                                                            const std::string& parent);
   ~OwnPsfFiles();
@@ -26,7 +26,7 @@ class OwnPsfFiles {
   OwnPsfFiles& operator=(const OwnPsfFiles&) = delete;
 
   const std::string& folder() const { return folder_; }
-  // Writes `count` files in place of those written before, and returns their paths. The errors of WritePsf.
+  // Writes `count` files, which replace the previous ones, and returns their paths. Errors as in WritePsf.
   absl::StatusOr<std::vector<std::string>> Write(int count);
 
  private:

@@ -47,7 +47,7 @@ std::string Rates(const Report& report) {
   return absl::StrCat("\n", bench::FormatTable(table));
 }
 
-// The server's stages that belong to the engine, in its order.
+// Returns the stages of the server's engine, in order.
 std::vector<std::string> EngineStages(const Report& report) {
   std::vector<std::string> names;
   for (const StageSeconds& stage : report.rows[0].jobs[0].stages) {

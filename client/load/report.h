@@ -1,4 +1,4 @@
-// All that a load test measured, as tables for people and as JSON for everything else.
+// The report of a load test, as tables for people and as JSON for programs.
 #ifndef SPEXD_CLIENT_LOAD_REPORT_H_
 #define SPEXD_CLIENT_LOAD_REPORT_H_
 
@@ -29,24 +29,24 @@ struct Report {
   std::string psf;
   int fibres = 0;
   WavelengthGrid grid;
-  bool own_grids = true;                // each job's is shifted a little
-  std::vector<DecodeCeiling> ceilings;  // one per frame file, unless left out
+  bool own_grids = true;                // the grid of each job is shifted a little
+  std::vector<DecodeCeiling> ceilings;  // one per frame file; empty: not measured
   std::vector<Row> rows;
-  // Instead of rows, of a test with arrivals:
+  // The rest is set instead of `rows` if jobs arrive at random.
   std::optional<OpenLoopOptions> open;
-  int clients = 0;  // jobs at once at most
+  int clients = 0;  // the most jobs at once
   std::vector<OpenRow> open_rows;
   struct BestRate {
     std::string image;
     Way way = Way::kPath;
-    double rate = 0;  // 0: none keeps the goal
+    double rate = 0;  // 0: no rate keeps the goal
   };
   std::vector<BestRate> best_rates;  // empty without a goal
 
   const DecodeCeiling* CeilingOf(const std::string& image) const;  // null if there is none
 };
 
-inline constexpr int kReportFormat = 1;  // JSON format; raised when a reader of the previous one would fail
+inline constexpr int kReportFormat = 1;  // version of the JSON; raised when readers of the previous one fail
 
 std::string FormatReport(const Report& report);
 nlohmann::ordered_json ToJson(const Report& report);

@@ -53,7 +53,7 @@ class Observer : public JobObserver {
   bool accepted_ = false;
 };
 
-// The first product that was asked for and did not come.
+// Returns the error of the first product that was asked for and failed or is missing.
 absl::Status CheckProducts(const client::Job& job, const JobOutcome& outcome) {
   for (const ProductInfo& info : kProducts) {
     if (!job.products.asks(info.product)) continue;
@@ -113,10 +113,10 @@ absl::StatusOr<Row> TimeJobs(const std::vector<client::Connection*>& connections
   row.clients = static_cast<int>(connections.size());
   Mutex mutex;
   std::atomic<size_t> next = 0;
-  // Stop source of this row only: a failure stops the row, but is not an interruption of the whole test.
+  // A stop source for this row only, because a failure stops the row but does not interrupt the whole test.
   std::stop_source own;
   const ForwardStop interruption(std::move(stop), own);
-  absl::Status first;  // first failure; the jobs that it stops end as Cancelled
+  absl::Status first;  // the first failure; the jobs that it stops end with Cancelled
   const auto body = [&](int thread) -> absl::Status {
     client::RemoteExtractor extractor(connections[thread], {.upload = way == Way::kUpload, .retry = {}});
     for (size_t k = next++; k < jobs.size(); k = next++) {

@@ -1,4 +1,4 @@
-// Timing jobs that several clients run on a server at once.
+// The timing of jobs that several clients run on a server at once.
 #ifndef SPEXD_CLIENT_LOAD_ROW_H_
 #define SPEXD_CLIENT_LOAD_ROW_H_
 
@@ -17,25 +17,25 @@ namespace spexd::load {
 enum class Way { kPath, kUpload };  // how the server gets a job's files
 const char* WayName(Way way);       // "path", "upload"
 
-// Seconds measured by the client, beginning before the call, with refused attempts and the waits after them.
+// The seconds of a job, from before the call, with refused attempts and the waits after them.
 struct JobTiming {
-  double wall = 0;          // time until the whole frame was received and assembled
-  double first_bundle = 0;  // time until the first bundle was received
+  double wall = 0;          // until the whole frame was received and assembled
+  double first_bundle = 0;  // until the first bundle was received
   int retries = 0;
-  // Times measured by the server.
+  // These times are measured by the server.
   double queue = 0, run = 0;
   std::vector<StageSeconds> stages;
 
   double stage(const std::string& name) const;  // 0 if there is none
-  // The rest of the run besides decode and prepare: the engine's work, and the wait for it.
+  // The run without decode and prepare: the engine's work and the wait for it.
   double extract() const { return run - stage("decode") - stage("prepare"); }
-  // Time outside the server's receive, queue and run: transfer to the server, the last bundles' transfer
-  // back, and the client.
+  // The time outside the server's receive, queue and run: the transfer to the server, that of the last
+  // bundles back, and the client.
   double rest() const { return wall - stage("receive") - queue - run; }
 };
 
-// Runs one job. Internal if one of its bundles failed; a product's error if one that it asks for failed.
-// `accepted` (may be null) tells whether a server had taken it, also where it failed later.
+// Runs one job. Internal: one of its bundles failed. If a product that it asks for failed, returns its error.
+// Sets `accepted` (may be null) to whether a server took the job, also if it failed later.
 absl::StatusOr<JobTiming> TimeJob(client::Extractor* extractor, const client::Job& job, std::stop_token stop,
                                   bool* accepted = nullptr);
 
@@ -43,8 +43,8 @@ struct Row {
   std::string image;
   Way way = Way::kPath;
   int clients = 1;
-  double seconds = 0;     // time from the first job's start to the last one's end
-  double client_cpu = 0;  // CPU seconds that this process took meanwhile
+  double seconds = 0;     // from the start of the first job to the end of the last
+  double client_cpu = 0;  // CPU seconds of this process meanwhile
   std::vector<JobTiming> jobs;
 
   double rate() const { return static_cast<double>(jobs.size()) / seconds; }
@@ -52,9 +52,9 @@ struct Row {
   bench::Spread Of(const std::function<double(const JobTiming&)>& value) const;
 };
 
-// Runs the jobs on all connections at once, until none is left. Each connection has its own thread and runs
-// one job after the other. The first job that fails, or that has a failed bundle, stops all; its error is
-// returned. REQUIRES: there is a job and a connection.
+// Runs the jobs on all connections at once. Each connection has a thread, which runs one job after the other.
+// The first job that fails, or has a failed bundle, stops all others, and its error is returned. REQUIRES: at
+// least one job and one connection.
 absl::StatusOr<Row> TimeJobs(const std::vector<client::Connection*>& connections,
                              const std::vector<client::Job>& jobs, Way way, std::stop_token stop);
 

@@ -8,8 +8,8 @@
 
 namespace spexd::load {
 
-// Runs body(0) to body(count - 1), each on its own thread, and returns the error of the first that failed.
-// ResourceExhausted if there are not enough threads. `stop` is then called, and the running threads are
+// Runs body(0) to body(count - 1), each on a thread of its own, and returns the first error.
+// ResourceExhausted: the system has too few threads; then `stop` is called, and the running threads are
 // waited for.
 absl::Status RunThreads(int count, const std::function<absl::Status(int)>& body,
                         const std::function<void()>& stop);

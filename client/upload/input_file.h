@@ -1,4 +1,4 @@
-// Input files on their way to a server.
+// Input files that are uploaded to a server.
 #ifndef SPEXD_CLIENT_UPLOAD_INPUT_FILE_H_
 #define SPEXD_CLIENT_UPLOAD_INPUT_FILE_H_
 
@@ -14,18 +14,18 @@ namespace spexd::client {
 
 inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
-// A regular file, read piece by piece as it is on disk. Every error names the path.
+// A regular file that is read in pieces, as it is on disk. Errors name the path.
 class InputFile {
  public:
-  // NotFound, PermissionDenied, InvalidArgument (a URL, a folder, an empty file).
+  // Opens a file. NotFound, PermissionDenied; InvalidArgument: it is a URL, a folder or an empty file.
   static absl::StatusOr<InputFile> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
   int64_t bytes() const { return bytes_; }  // its size when it was opened
-  // The next piece of at most kChunkBytes; "" at the end. DataLoss if the file's length has changed.
+  // Reads the next piece of at most kChunkBytes; "" at the end. DataLoss: the file's length has changed.
   absl::Status Read(std::string* piece);
   absl::StatusOr<std::string> Read();
-  // Checksum of the bytes read so far.
+  // The CRC-32C of the bytes that were read so far.
   uint32_t crc32c() const { return crc32c_; }
 
  private:
@@ -40,8 +40,8 @@ class InputFile {
   uint32_t crc32c_ = 0;
 };
 
-// The path as a server on the same file system sees it: absolute, links untouched. URLs stay as they are, for
-// the server to refuse.
+// Returns the absolute path, without resolving links, for a server on the same file system. URLs are returned
+// unchanged; the server refuses them.
 std::string AbsolutePath(const std::string& path);
 
 }  // namespace spexd::client

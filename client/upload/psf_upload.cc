@@ -15,7 +15,7 @@ absl::StatusOr<v1::PsfInfo> LoadPsf(Connection* connection, const std::string& p
     header.set_path(AbsolutePath(path));
     return connection->LoadPsf(header, {}, deadline);
   }
-  // The file is read twice, because the hash is sent first.
+  // The file is read twice, because its hash is sent first.
   SPEXD_ASSIGN_OR_RETURN(InputFile hashed, InputFile::Open(path));
   Sha256 hash;
   for (std::string piece;;) {

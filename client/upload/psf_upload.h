@@ -1,4 +1,4 @@
-// Bringing a PSF, a fiberflat, templates or a trace reference to a server ahead of the jobs that use them.
+// Loading of files that servers keep warm, ahead of the jobs that use them.
 #ifndef SPEXD_CLIENT_UPLOAD_PSF_UPLOAD_H_
 #define SPEXD_CLIENT_UPLOAD_PSF_UPLOAD_H_
 
@@ -9,12 +9,12 @@
 namespace spexd::client {
 
 struct LoadOptions {
-  bool upload = false;  // the file's bytes; else its absolute path
-  bool pin = false;     // until it is unloaded
+  bool upload = false;  // send the file's bytes; false: its absolute path
+  bool pin = false;     // the server keeps the file until it is unloaded
   v1::WarmKind kind = v1::WARM_KIND_PSF;
 };
 
-// InvalidArgument, NotFound, PermissionDenied, and the server's errors.
+// Loads a file. Errors as in InputFile::Open, and the server's.
 absl::StatusOr<v1::PsfInfo> LoadPsf(Connection* connection, const std::string& path,
                                     const LoadOptions& options, Connection::Deadline deadline);
 

@@ -15,10 +15,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays travel as little-endian bytes");
 
-// Most bins (fibres x wavelengths) that a FrameInfo may announce: 60 bytes each are set aside for them.
+// The most bins (fibres x wavelengths) that a FrameInfo may announce. Each takes 60 bytes of memory.
 constexpr uint64_t kMaxFrameBins = uint64_t{1} << 27;
 
-// Copies `bytes` over the elements that start at `offset`; the caller has checked sizes.
+// Copies `bytes` to the elements from `offset` on. REQUIRES: the sizes are checked.
 template <typename T, size_t N>
 void Place(const std::string& bytes, Array<T, N>* array, int64_t offset) {
   if (!bytes.empty()) std::memcpy(array->data() + offset, bytes.data(), bytes.size());
@@ -67,7 +67,7 @@ absl::Status EventAssembler::Add(const v1::ExtractEvent& event) {
     case v1::ExtractEvent::kFile:
       return Damaged("a file among a frame's events");
     case v1::ExtractEvent::EVENT_NOT_SET:
-      break;  // an event of a newer version, not needed by this one
+      break;  // an event of a newer version, which this version does not need
   }
   return absl::OkStatus();
 }
@@ -121,8 +121,8 @@ absl::Status EventAssembler::EndInfo() {
   frame_.emplace(frame.grid, frame.fibres, static_cast<int>(info_->model_rows()),
                  static_cast<int>(info_->model_columns()));
   fibre_arrived_.assign(frame.fibres.count, false);
-  // Takes the memory from the kernel, page by page, while the server computes. Beyond a usual frame's it is
-  // taken when values come.
+  // Touches the memory while the server computes, so that the kernel provides its pages now. Memory beyond
+  // that of a usual frame is touched when values arrive.
   constexpr int64_t kPageFloats = 1024, kMaxFloats = int64_t{1} << 25;
   absl::Span<float> resolution = frame_->spectra()->resolution.flat();
   for (int64_t k = 0; k < std::min<int64_t>(resolution.size(), kMaxFloats); k += kPageFloats)
@@ -140,7 +140,7 @@ absl::Status EventAssembler::CheckPart(const v1::BundlePart& part) const {
       part.first_fibre() < first || part.first_fibre() + fibres > end) {
     return Damaged(name + ": fibres or bins that are not the frame's");
   }
-  // A bundle that failed need not carry its empty spectra.
+  // The arrays of a bundle that failed may be empty.
   const uint64_t plane = !part.error().empty() && part.flux().empty() ? 0 : fibres * bins * 4;
   if (part.flux().size() != plane || part.ivar().size() != plane || part.mask().size() != plane ||
       part.chi2pix().size() != plane || part.resolution().size() != plane * kResolutionDiagonals) {

@@ -1,4 +1,4 @@
-// Turns the events of one job back into a frame, checking everything on the way.
+// Assembles the events of one job into a frame and its products.
 #ifndef SPEXD_PROTO_ASSEMBLER_EVENT_ASSEMBLER_H_
 #define SPEXD_PROTO_ASSEMBLER_EVENT_ASSEMBLER_H_
 
@@ -18,30 +18,31 @@
 
 namespace spexd {
 
-// InvalidArgument: a frame without fibres or bins, or with more of them, or of its model's pixels, than there
-// may be.
+// Checks the size of a frame. InvalidArgument: it has no fibres or bins, or more fibres, bins or pixels of a
+// model than allowed.
 absl::Status CheckFrameSize(const v1::FrameInfo& info);
 
+// Checks all events: their order, sizes and checksums. Not safe to use from many threads at once.
 class EventAssembler {
  public:
-  // `observer` may be null; it must outlive this. Errors begin with `damaged`.
+  // `observer` may be null; it must outlive this object. Errors begin with `damaged`.
   explicit EventAssembler(JobObserver* observer, std::string damaged = "the server's answer is damaged")
       : observer_(observer), damaged_(std::move(damaged)) {}
 
-  // DataLoss for an event that is damaged, out of order or impossible; no more events may be added then.
+  // Adds the next event. DataLoss: it is damaged, out of order or impossible; no more events may be added.
   absl::Status Add(const v1::ExtractEvent& event);
 
   bool accepted() const { return accepted_; }
-  bool whole() const { return summary_complete_; }  // no event may follow
+  bool whole() const { return summary_complete_; }  // the last event has arrived
   bool bundles_arrived() const { return bundles_done_ > 0 || !open_bundles_.empty(); }
 
-  // Call it once, after the last event of a job that ended with OK. DataLoss if anything is missing; the
-  // message says what.
+  // Returns the frame and the products. Call it once, after the last event of a job that ended with OK.
+  // DataLoss: something is missing; the message says what.
   absl::StatusOr<JobOutcome> Finish();
 
  private:
   struct OpenBundle {
-    BundleSpectra bundle;  // without its spectra
+    BundleSpectra bundle;  // has no spectra: they are in frame_
     int fibres_seen = 0;
     bool sized = false;
     bool without_spectra = false;
@@ -61,15 +62,15 @@ class EventAssembler {
   JobObserver* const observer_;
   const std::string damaged_;
   bool accepted_ = false;
-  std::optional<v1::FrameInfo> info_;  // its first piece
+  std::optional<v1::FrameInfo> info_;  // the first piece, without cards, table and trace shifts
   bool info_complete_ = false;
-  JobOutcome outcome_;  // grid, fibres and origin from the start; spectra at the end
+  JobOutcome outcome_;  // has grid, fibres and origin from the start, spectra only at the end
   RawTable fibermap_;
   std::optional<FrameAssembler> frame_;
   std::map<uint32_t, OpenBundle> open_bundles_;
   std::vector<bool> fibre_arrived_;
   int bundles_done_ = 0;
-  std::optional<ProductAssembler> products_;  // once one has come
+  std::optional<ProductAssembler> products_;  // set when the first part of a product arrives
   bool summary_complete_ = false;
 };
 

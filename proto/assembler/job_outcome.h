@@ -1,4 +1,4 @@
-// What a job brings, and who hears of it while it runs.
+// The results of a job, and the observer of its progress.
 #ifndef SPEXD_PROTO_ASSEMBLER_JOB_OUTCOME_H_
 #define SPEXD_PROTO_ASSEMBLER_JOB_OUTCOME_H_
 
@@ -19,8 +19,8 @@
 
 namespace spexd {
 
-// Products, and the names of the templates' parameters. From a server they have float32 where files do; what
-// was not asked for is Cancelled.
+// Products, and the names of the templates' parameters. Products from a server have the precision of files:
+// float32 where files have it. Products that were not asked for have the status Cancelled.
 struct NamedProducts {
   FrameProducts products;
   std::vector<std::string> parameters;
@@ -28,32 +28,33 @@ struct NamedProducts {
 
 struct JobOutcome {
   Frame frame;
-  Array<float, 2> model;                     // electrons, the CCD's size; empty unless wanted
-  std::shared_ptr<DeviceSpectra> on_device;  // of `frame`; null: not asked for, or there was no room
-  std::optional<NamedProducts> products;     // none: not asked for, or the server makes none
+  Array<float, 2> model;                     // [row, column] of the CCD, electrons; empty unless asked for
+  std::shared_ptr<DeviceSpectra> on_device;  // the frame's spectra; null: not asked for, or no room
+  std::optional<NamedProducts> products;     // nullopt: not asked for, or the server makes none
   FrameSummary summary;
   std::vector<StageSeconds> stages;
   double queue_seconds = 0;
-  double run_seconds = 0;
-  // Time to prepare and extract: expected by the engine (0 if it makes no estimate), and measured.
-  double estimated_seconds = 0;
-  double engine_seconds = 0;
+  double run_seconds = 0;        // time to read, prepare and extract
+  double estimated_seconds = 0;  // the engine's estimate of the time to prepare and extract; 0: none
+  double engine_seconds = 0;     // measured time to prepare and extract
   std::string engine;
-  std::string job_id;    // "" embedded
-  std::string psf_hash;  // hash of the PSF's file
+  std::string job_id;    // "" for the embedded engine
+  std::string psf_hash;  // SHA-256 of the PSF's file
 };
 
-// Watches a job. Called from one thread at a time, not always the same one.
+// The observer of a job's progress. Its functions are called by one thread at a time, not always the same
+// one.
 class JobObserver {
  public:
   virtual ~JobObserver() = default;
   virtual void OnAccepted(const std::string& job_id, int queue_position) {}
-  // "queued", "reading", "preparing", "extracting" or, with products, "analysing".
+  // `state`: "queued", "reading", "preparing", "extracting" or, with products, "analysing".
   virtual void OnState(const std::string& state) {}
-  // A finished bundle, in the order they finish; bundle.status says whether it failed. From a server it has
-  // no spectra: they lie in the frame.
+  // Called for each bundle that finishes, in the order in which they finish. bundle.status says whether it
+  // failed. A bundle from a server has no spectra: they are in the frame.
   virtual void OnBundle(const BundleSpectra& bundle, int done, int total) {}
-  // An attempt was refused with `reason`; the next one starts after `delay`, 0 for another server at once.
+  // Called when an attempt was refused for `reason`. The next attempt starts after `delay`; 0: at once, on
+  // another server.
   virtual void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) {}
 };
 

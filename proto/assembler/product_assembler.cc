@@ -11,11 +11,11 @@
 namespace spexd {
 namespace {
 
-constexpr int kMaxParameters = 64;  // of templates
+constexpr int kMaxParameters = 64;  // most parameters of templates
 
 absl::Status Wrong(const std::string& what) { return absl::InvalidArgumentError(what); }
 
-// The array's elements of type T, each as a To.
+// Returns the elements of type T in `bytes`, converted to To.
 template <typename T, typename To = T>
 std::vector<To> Unpacked(const std::string& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
@@ -31,7 +31,8 @@ absl::Status CheckSizes(const char* product, std::initializer_list<const std::st
   return absl::OkStatus();
 }
 
-// `of`: what becomes of each element.
+// Writes the elements of `bytes`, converted by `of`, to the array's rows from `first` on. An array of double
+// has float32 in `bytes`.
 template <typename T, typename Of>
 void PutRows(const std::string& bytes, int64_t first, Array<T, 2>* array, const Of& of) {
   using Element = std::conditional_t<std::is_same_v<T, double>, float, T>;
@@ -58,7 +59,7 @@ absl::Status ProductAssembler::Add(const v1::ProductPart& part) {
   } else {
     const std::optional<uint32_t> crc = ChecksumOf(part);
     if (!crc.has_value()) {
-      // A newer version wrote it; this one does not need it.
+      // A part of a newer version, which this version does not need.
     } else if (*crc != part.crc32c()) {
       return Wrong(
           absl::StrFormat("product %d: checksum %08x, expected %08x", part.product(), *crc, part.crc32c()));

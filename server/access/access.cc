@@ -25,7 +25,7 @@ std::optional<std::string> Property(const grpc::AuthContext& context, const char
   return std::string(View(values[0]));
 }
 
-// Unauthenticated if the call's credentials cannot be read.
+// Returns the caller's certificate, token and user. Unauthenticated: the credentials cannot be read.
 absl::StatusOr<Evidence> EvidenceOf(const grpc::ServerContextBase& context) {
   Evidence evidence;
   const auto [first, last] = context.client_metadata().equal_range("authorization");

@@ -1,4 +1,4 @@
-// Who calls an RPC, and whether they may: asked at the head of each, before anything is read.
+// Authentication and authorisation of callers. Every RPC asks for them before it reads anything.
 #ifndef SPEXD_SERVER_ACCESS_ACCESS_H_
 #define SPEXD_SERVER_ACCESS_ACCESS_H_
 
@@ -16,28 +16,29 @@
 
 namespace spexd {
 
-// The identities of the file that the options name; without one, those of an open server. InvalidArgument
-// names the file and the line.
+// Reads the identities from the options' file; without a file, returns those of an open server.
+// InvalidArgument names the file and the line.
 absl::StatusOr<Identities> LoadIdentities(const ServerOptions& options);
 
-// Safe to use from many threads. Each decision is a line "audit" of the log and counts in spexd_access_total.
+// Decides who may call what. Each decision is logged as "audit" and counted in spexd_access_total. Safe to
+// use from many threads.
 class Access {
  public:
   // `log` and `metrics` are not owned.
   Access(Identities identities, Logger* log, Metrics* metrics);
 
-  // The caller, if it may call `rpc` ("spexd.v1.Extraction/Extract"). Unauthenticated or PermissionDenied
-  // otherwise.
+  // Returns the caller if it may call `rpc` ("spexd.v1.Extraction/Extract"). Unauthenticated: it is unknown.
+  // PermissionDenied: it lacks the role.
   absl::StatusOr<Identity> Admit(const grpc::ServerContextBase& context, absl::string_view rpc)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The shares of an identity that may have no call open.
+  // Returns the shares of an identity, whether or not it has a call open.
   Shares SharesOf(const std::string& identity) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes that an admitted caller was denied what it asked for, if `status`, which ends its call, is
-  // PermissionDenied or conceals that (see Conceal).
+  // Logs and counts a denial if `status`, which ends the call of an admitted caller, is PermissionDenied or
+  // conceals it (see Conceal).
   void NoteIfDenied(const grpc::ServerContextBase& context, absl::string_view rpc, const Identity& caller,
                     const absl::Status& status);
 
-  // Calls that begin from now on are judged by these.
+  // Replaces the identities. Calls that have begun are not affected.
   void Replace(Identities identities) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -46,7 +47,7 @@ class Access {
     std::string via, identity;
     absl::Status status;
   };
-  // Fills in the decision's `via` and `identity`, as far as it gets.
+  // Decides on a call. Sets the decision's `via` and `identity` as far as they are known, also on errors.
   absl::StatusOr<Identity> Judge(const grpc::ServerContextBase& context, Decision* decision) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Note(const grpc::ServerContextBase& context, const Decision& decision);

@@ -14,7 +14,7 @@
 namespace spexd {
 namespace {
 
-// Adds the user of a connection to what its calls know of their peer.
+// Adds the user of a connection to the AuthContext of its calls.
 class UidProcessor final : public grpc::AuthMetadataProcessor {
  public:
   explicit UidProcessor(std::shared_ptr<const std::atomic<int64_t>> uid) : uid_(std::move(uid)) {}

@@ -1,5 +1,6 @@
-// Which user is at the other end of a Unix socket. gRPC 1.51 does not report the user, but the system does
-// when a connection is accepted: each user's connections are handed to gRPC with credentials of that user.
+// The user at the other end of a Unix socket. gRPC 1.51 does not report it, but the system does when a
+// connection is accepted. The connections of each user are therefore given to gRPC with credentials of that
+// user.
 #ifndef SPEXD_SERVER_ACCESS_PEER_USERS_H_
 #define SPEXD_SERVER_ACCESS_PEER_USERS_H_
 
@@ -19,18 +20,19 @@ inline constexpr char kPeerUidProperty[] = "spexd_peer_uid";
 
 class PeerUsers {
  public:
-  // gRPC wants its acceptors made before the server starts.
+  // The number of users that may have connections at once. gRPC needs one acceptor for each, made before the
+  // server starts.
   static constexpr int kMaxUsers = 64;
 
-  // Call it before BuildAndStart.
+  // Adds the acceptors. Call it before BuildAndStart.
   void AddTo(grpc::ServerBuilder* builder);
 
-  // Gives an accepted connection of a Unix socket to the server, once that has started. ResourceExhausted,
-  // and the connection is closed: it is of a further user. Call it from one thread.
+  // Gives an accepted connection of a Unix socket to the server. Call it from one thread, after the server
+  // has started. ResourceExhausted: kMaxUsers other users have connections; the connection is closed.
   absl::Status Take(FileDescriptor connection);
 
  private:
-  // Connections of one user.
+  // An acceptor and the user whose connections it takes.
   struct Slot {
     std::shared_ptr<std::atomic<int64_t>> uid;  // -1: free
     std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;

@@ -14,7 +14,7 @@
 namespace spexd {
 namespace {
 
-// Uploads and readers change with the hour: the last few holdings count.
+// The weight of the last holding in the mean time of a holding. It is large because load changes with time.
 constexpr double kWeightOfTheLast = 0.2;
 
 double Seconds(ByteBudget::Time::duration duration) {
@@ -38,7 +38,7 @@ absl::Status ByteBudget::Reservation::Grow(int64_t more) {
   if (budget_ == nullptr) return absl::InternalError("memory is taken of which nothing is reserved");
   MutexLock lock(&budget_->mutex_);
   SPEXD_RETURN_IF_ERROR(budget_->CheckLimit(holding_->bytes + more));
-  // Before those who wait: whoever works gives back what it holds sooner.
+  // Goes before the waiters: a job that works gives back its bytes sooner.
   if (more > budget_->limit_ - budget_->used_) SPEXD_RETURN_IF_ERROR(budget_->CheckFree(more));
   budget_->Resize(&*holding_, holding_->bytes + more);
   return absl::OkStatus();
@@ -93,7 +93,7 @@ absl::Status ByteBudget::Check(int64_t bytes, const std::string& identity) const
   return CheckShare(bytes, identity);
 }
 
-// Those who wait go first.
+// Bytes that waiters need do not count as free.
 absl::Status ByteBudget::CheckFree(int64_t bytes) const {
   const int64_t missing = std::accumulate(waiters_.begin(), waiters_.end(), bytes) - (limit_ - used_);
   if (bytes <= limit_ - used_ && (bytes == 0 || waiters_.empty())) return absl::OkStatus();
@@ -108,7 +108,7 @@ absl::Status ByteBudget::CheckShare(int64_t bytes, const std::string& identity) 
   const int64_t held = HeldBy(identity), free = limit_ - used_ - bytes;
   const int64_t excess = held + bytes - free;
   if (excess <= 0 || (held == 0 && bytes > limit_ / 2)) return absl::OkStatus();
-  // What it gives back itself counts twice, as it is free then.
+  // A byte that the identity itself gives back counts twice: it holds less, and more is free.
   const double seconds = ExceedsByItself(bytes, identity) ? SecondsUntil((excess + 1) / 2, &identity)
                                                           : SecondsUntil(excess, nullptr);
   return Refuse(absl::ResourceExhaustedError(absl::StrFormat(
@@ -128,7 +128,7 @@ bool ByteBudget::ExceedsByItself(int64_t bytes, const std::string& identity) con
   return largest_.has_value() && held > 0 && held + bytes > limit_ / 2;
 }
 
-// What was held longer than others hold theirs is expected to be held as long again.
+// A holding that is older than the mean is expected to be held as long again.
 double ByteBudget::SecondsUntil(int64_t bytes, const std::string* identity) const {
   double seconds = 0;
   for (auto holding = holdings_.begin(); holding != holdings_.end() && bytes > 0; ++holding) {
@@ -175,9 +175,9 @@ absl::StatusOr<ByteBudget::Reservation> ByteBudget::Reserve(int64_t bytes, Owner
 }
 
 bool ByteBudget::TakeBackFor(int64_t bytes, const std::string& identity) {
-  // What exceeds its own part takes nothing from others.
+  // A request beyond the identity's own part takes nothing from others.
   const bool only_own = ExceedsByItself(bytes, identity);
-  std::vector<std::pair<Holding*, int64_t>> slow;  // with the bytes that they held
+  std::vector<std::pair<Holding*, int64_t>> slow;  // holdings of slow uploads, with their bytes
   slow.reserve(holdings_.size());
   bool enough = false;
   for (auto holding = holdings_.begin(); holding != holdings_.end() && !enough; ++holding) {

@@ -1,5 +1,5 @@
-// Admission of jobs and their slots, for many threads. Schedule decides; this class reports events and their
-// times to Schedule, and tells jobs when they get a slot.
+// The queue of jobs: admission and slots, for many threads. Schedule decides; JobQueue tells it events with
+// their times and tells jobs when they get a slot.
 #ifndef SPEXD_SERVER_ADMISSION_JOB_QUEUE_H_
 #define SPEXD_SERVER_ADMISSION_JOB_QUEUE_H_
 
@@ -22,7 +22,7 @@ class JobQueue {
     bool draining = false;
   };
 
-  // An admitted job as the queue knows it, given up on destruction. Its functions may be called from any
+  // An admitted job. It leaves the queue when the ticket is destroyed. The functions may be called from any
   // thread, one at a time.
   class Ticket {
    public:
@@ -30,19 +30,19 @@ class JobQueue {
     Ticket& operator=(Ticket&&) = delete;
     ~Ticket();
 
-    // All of the job's input is there: from now on it may get a slot. `on_slot` is called once, from this or
-    // another thread, when it gets one, unless the ticket is destroyed before. It must neither block, throw
-    // nor use the queue.
+    // Says that all of the job's input has arrived, so that it may get a slot. `on_slot` is called once, from
+    // this or another thread, when it gets one, unless the ticket is destroyed before. It must not block,
+    // throw or use the queue.
     void Join(std::function<void()> on_slot);
-    // Gives the slot to the next job; this one stays known (its results are still being sent).
-    // `completed`: the job ended well.
+    // Gives up the slot. The job stays admitted while its results are sent. `completed`: the job ended well.
     Schedule::Cost ReleaseSlot(bool completed = true);
     int position() const { return position_; }  // see Schedule::Admitted
 
-    double ProductSeconds() const;  // these three: see Schedule
+    // See the functions of the same names in Schedule.
+    double ProductSeconds() const;
     void LearnProducts(double seconds);
     void DoubtProducts();
-    // These two need a slot; see Schedule.
+    // See Schedule. REQUIRES: the job has a slot.
     void SetEngineEstimate(double seconds);
     void HoldResults(int64_t bytes);
 
@@ -58,18 +58,19 @@ class JobQueue {
 
   explicit JobQueue(const Limits& limits) : schedule_(limits) {}
 
-  // ResourceExhausted: a limit, which the message names, with a retry delay if others hold what the job
-  // needs. DeadlineExceeded: its deadline passes before it could be done. Unavailable: draining.
+  // Admits a job. ResourceExhausted: it exceeds a limit, which the message names; with a retry delay if
+  // others hold what it needs. DeadlineExceeded: it is estimated to end after its deadline. Unavailable:
+  // draining.
   absl::StatusOr<Ticket> Admit(const JobClaim& claim) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // DeadlineExceeded: a job that came now would end after its deadline, by what is estimated.
+  // Checks whether a job that came now could end in time. DeadlineExceeded: by the estimates it could not.
   absl::Status CheckDeadline(const JobClaim& claim) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Devices that take jobs; 1 for an engine without any.
+  // Sets the number of devices that take jobs; 1 for an engine without devices.
   void SetDevices(int devices) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void StartDraining() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until no job is left; false if the time passed before.
+  // Waits until no admitted job is left. Returns false if `deadline` passed before.
   bool WaitUntilEmpty(std::chrono::steady_clock::time_point deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Stats stats() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -88,7 +89,8 @@ class JobQueue {
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// While it lives, a running job waits for something other than a device: the time is not its own.
+// Marks a time in which a running job waits for something other than a device. It is not counted as the job's
+// device time.
 class SlotPause {
  public:
   // `ticket` may be null.

@@ -23,13 +23,13 @@
 namespace spexd {
 namespace {
 
-constexpr size_t kReadBytes = size_t{1} << 20;  // bytes of a file read at once
+constexpr size_t kReadBytes = size_t{1} << 20;  // bytes of a file that are read at once
 
 absl::Status Bad(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrFormat("path \"%s\": %s", path, why));
 }
 
-// Whether a file that could not be opened may be had later.
+// Whether opening the file may succeed later.
 bool IsPassing(int reason) {
   return reason == EMFILE || reason == ENFILE || reason == ENOMEM || reason == EIO || reason == EINTR;
 }
@@ -46,13 +46,13 @@ absl::Status CheckForm(const std::string& path) {
   return absl::OkStatus();
 }
 
-// realpath, or "" with errno.
+// Returns realpath, or "" and sets errno.
 std::string Canonical(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> resolved(realpath(path.c_str(), nullptr), &std::free);
   return resolved == nullptr ? std::string() : std::string(resolved.get());
 }
 
-// Whether what is there of a path ends in a link that leads nowhere.
+// Whether the existing part of the path ends in a dangling link.
 bool EndsInDeadLink(const std::string& path) {
   std::error_code error;
   std::filesystem::path part = std::filesystem::path(path).lexically_normal();
@@ -113,8 +113,8 @@ absl::StatusOr<std::string> PathPolicy::Resolve(const std::string& path) const {
     if (!Allows(canonical)) return Denied(path);
     return canonical;
   }
-  // A path outside the roots is refused in the same words whether it exists or not. So is a link under a root
-  // that leads nowhere: its target may lie outside.
+  // A path outside the roots is refused in the same words whether it exists or not. A dangling link under a
+  // root is refused in these words, too, because its target may lie outside.
   std::error_code error;
   const std::filesystem::path likely = std::filesystem::weakly_canonical(path, error);
   if (error || !Allows(likely.string()) || EndsInDeadLink(path)) return Denied(path);
@@ -168,7 +168,7 @@ absl::StatusOr<std::string> AllowedFile::Read(const std::stop_token& stop) {
   size_t filled = 0;
   while (filled < size) {
     SPEXD_RETURN_IF_ERROR(CheckStop(stop));
-    // Reads in pieces: the zeros that this writes are replaced while they are in the cache.
+    // Reading in pieces replaces the zeros that resize writes while they are in the processor's cache.
     bytes.resize(std::min(size, filled + kReadBytes));
     const ssize_t got = read(file_.get(), bytes.data() + filled, bytes.size() - filled);
     if (got < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-// The files of the server that a job may name.
+// The policy that says which of the server's files a job may name.
 #ifndef SPEXD_SERVER_ADMISSION_PATH_POLICY_H_
 #define SPEXD_SERVER_ADMISSION_PATH_POLICY_H_
 
@@ -13,14 +13,15 @@
 
 namespace spexd {
 
-// A file that jobs may read, open.
+// An open file that jobs may read.
 class AllowedFile {
  public:
   int64_t bytes() const { return bytes_; }  // its size when it was opened
   int descriptor() const { return file_.get(); }
-  // Up to 4 bytes at an offset; fewer at the end, or where they cannot be read.
+  // Returns 4 bytes at an offset; fewer at the end of the file or if they cannot be read.
   std::string Peek(int64_t offset) const;
-  // All its bytes; InvalidArgument if it has become shorter. Cancelled if a stop is requested. Call it once.
+  // Reads all bytes. Call it once. InvalidArgument: the file has become shorter. Cancelled: a stop was
+  // requested.
   absl::StatusOr<std::string> Read(const std::stop_token& stop = {});
 
  private:
@@ -34,23 +35,23 @@ class AllowedFile {
 
 class PathPolicy {
  public:
-  // InvalidArgument if a root is no folder. Roots are canonicalised here, once. Without roots every path is
-  // refused.
+  // Canonicalises the roots, once. Without roots, every path is refused. InvalidArgument: a root is no
+  // folder.
   static absl::StatusOr<PathPolicy> Make(const std::vector<std::string>& roots);
 
-  // A regular file whose canonical path, symbolic links and ".." followed, lies under a root.
-  // The check is repeated on the open file, so that swapping a folder for a link meanwhile gains nothing.
-  //   InvalidArgument: not absolute; a URL; not a regular file; more than
-  //     max_bytes.
-  //   PermissionDenied: outside the roots, whether it exists or not; unreadable.
-  //   NotFound: does not exist, under a root.
-  //   Unavailable: no descriptor or memory is free for it now, or the disk fails.
+  // Opens a regular file whose canonical path (with symbolic links and ".." resolved) lies under a root. The
+  // check is repeated on the open file, so that replacing a folder by a link in between has no effect.
+  //
+  //   InvalidArgument: the path is not absolute or is a URL, or the file is not regular or exceeds
+  //   `max_bytes`. PermissionDenied: it is outside the roots (whether it exists or not), or unreadable.
+  //   NotFound: it would be under a root, but does not exist.
+  //   Unavailable: the system has no descriptor or memory for it at present, or the disk fails.
   absl::StatusOr<AllowedFile> Open(const std::string& path, int64_t max_bytes) const;
 
-  // A file of the server's own, wherever it lies. DataLoss names it: it is not there; Unavailable as above.
+  // Opens a file of the server's own, in any folder. DataLoss: it does not exist. Unavailable as in Open.
   static absl::StatusOr<AllowedFile> OpenOwn(const std::string& path);
 
-  // Whether Open would find a file that it may read, as far as can be told beforehand.
+  // Returns the error of Open as far as it is known without opening the file.
   absl::Status Check(const std::string& path) const { return Resolve(path).status(); }
 
   const std::vector<std::string>& roots() const { return roots_; }

@@ -14,7 +14,7 @@ absl::Status ReadingMemory::Take(int64_t bytes) {
   return absl::OkStatus();
 }
 
-// What was reserved for files is no longer there for others once it is released.
+// After Release, bytes that come back are not counted: their reservation is gone.
 void ReadingMemory::GiveBack(int64_t bytes) {
   MutexLock lock(&mutex_);
   if (!released_) unused_ += bytes;

@@ -1,4 +1,5 @@
-// The memory with which a job or a call reads its files: all of it is reserved before it is allocated.
+// The account of the memory with which a job or a call reads its files. All of it is reserved before it is
+// allocated.
 #ifndef SPEXD_SERVER_ADMISSION_READING_MEMORY_H_
 #define SPEXD_SERVER_ADMISSION_READING_MEMORY_H_
 
@@ -12,19 +13,20 @@
 
 namespace spexd {
 
-// Starts with what was reserved for files as they are on disk. What readers take beyond that and what Allow
-// adds is reserved with it at once, or the reading ends with the error of Reservation::Grow.
+// Starts with the bytes that are reserved for files as they are on disk. If readers take more than these
+// bytes and those of Allow, the rest is reserved too, without waiting; if that fails, the reading ends with
+// the error of Reservation::Grow. Safe to use from many threads.
 class ReadingMemory : public MemoryAccount {
  public:
-  // `files` holds `bytes`.
+  // `files`: the reservation of `bytes` bytes.
   ReadingMemory(ByteBudget::Reservation files, int64_t bytes) : files_(std::move(files)), unused_(bytes) {}
 
   absl::Status Take(int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
   void GiveBack(int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Readers may take `bytes` more, which somebody else has reserved.
+  // Adds `bytes` that another reservation holds.
   void Allow(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives back what is reserved for files. REQUIRES: all of them are read, but for those that take what is
-  // allowed afterwards.
+  // Gives back the reservation for files. REQUIRES: all files are read, except those whose memory is added by
+  // Allow afterwards.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

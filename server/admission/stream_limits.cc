@@ -11,7 +11,7 @@
 namespace spexd {
 namespace {
 
-// The weight is the same as for memory (byte_budget).
+// The weight of the last stream in open_seconds_, the same as in byte_budget.cc.
 constexpr double kWeightOfTheLast = 0.2;
 
 bool IsUnixSocket(const std::string& connection) { return absl::StartsWith(connection, "unix"); }

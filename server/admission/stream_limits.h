@@ -1,4 +1,4 @@
-// How many streams may be open: in all, of one peer, and on one connection.
+// The limits of open streams: in all, of one peer, and on one connection.
 #ifndef SPEXD_SERVER_ADMISSION_STREAM_LIMITS_H_
 #define SPEXD_SERVER_ADMISSION_STREAM_LIMITS_H_
 
@@ -22,7 +22,7 @@ class StreamLimits {
     int streams = 16384, of_a_peer = 4096, of_a_connection = 256;
   };
 
-  // An open stream, until it is destroyed.
+  // An open stream; it counts until the lease is destroyed.
   class Lease {
    public:
     Lease(Lease&& other) noexcept
@@ -43,18 +43,18 @@ class StreamLimits {
     Time since_;
   };
 
-  // `now`: the time, for tests.
+  // `now`: the clock, for tests.
   explicit StreamLimits(
       const Limits& limits, std::function<Time()> now = [] { return std::chrono::steady_clock::now(); })
       : limits_(limits), now_(std::move(now)) {}
 
-  // `connection`: as gRPC names it ("ipv4:10.0.0.7:41234"). Connections to a Unix socket have no names of
-  // their own: only the limit of all streams applies to them. ResourceExhausted: too many are open; with a
-  // retry delay, after which one of them should have ended by how long the last ones were open.
+  // Opens a stream. `connection`: its name in gRPC ("ipv4:10.0.0.7:41234"). Connections to a Unix socket have
+  // no names of their own, so only the limit of all streams applies to them. ResourceExhausted: too many
+  // streams are open; the retry delay is estimated from how long the last streams were open.
   absl::StatusOr<Lease> Acquire(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
   int open() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether, since the last such answer, at least kFlood streams were open and then less than a quarter of
-  // the most.
+  // Whether a flood of streams has ended: at least kFlood streams were open at once, and less than a quarter
+  // of the largest number is open now. True once for each flood.
   bool FloodEnded() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -68,8 +68,8 @@ class StreamLimits {
   const std::function<Time()> now_;
   mutable Mutex mutex_;
   int open_ ABSL_GUARDED_BY(mutex_) = 0;
-  int max_open_ ABSL_GUARDED_BY(mutex_) = 0;         // since the last flood ended
-  double open_seconds_ ABSL_GUARDED_BY(mutex_) = 0;  // mean of the last streams
+  int max_open_ ABSL_GUARDED_BY(mutex_) = 0;         // maximum since the last flood ended
+  double open_seconds_ ABSL_GUARDED_BY(mutex_) = 0;  // weighted mean of the last streams
   std::map<std::string, int, std::less<>> of_peers_ ABSL_GUARDED_BY(mutex_), of_connections_
       ABSL_GUARDED_BY(mutex_);
 };

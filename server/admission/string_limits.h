@@ -1,4 +1,4 @@
-// Limits of the strings that clients send: names and hashes go to logs, listings and files' headers.
+// The limits of strings in clients' messages. Names and hashes appear in logs, listings and file headers.
 #ifndef SPEXD_SERVER_ADMISSION_STRING_LIMITS_H_
 #define SPEXD_SERVER_ADMISSION_STRING_LIMITS_H_
 
@@ -9,9 +9,9 @@ namespace spexd {
 
 inline constexpr size_t kMaxStringBytes = 1024;
 
-// InvalidArgument names the first string field, of the message or one within it, that exceeds
-// kMaxStringBytes or has control characters, which would command the terminals of those who list jobs.
-// Fields of type `bytes` have limits of their own.
+// Checks the string fields of a message and of the messages in it. InvalidArgument names the first one that
+// exceeds kMaxStringBytes or has control characters, which could control the terminals of users who list
+// jobs. Fields of type `bytes` have limits of their own.
 absl::Status CheckStrings(const google::protobuf::Message& message);
 
 }  // namespace spexd

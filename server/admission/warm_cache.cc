@@ -25,7 +25,7 @@ int64_t BytesOf(const WarmItem& item) {
   if (const auto* const fiberflat = std::get_if<Fiberflat>(&item)) return fiberflat->bytes();
   if (const auto* const reference = std::get_if<ReferenceSpectrum>(&item))
     return static_cast<int64_t>((reference->wave.capacity() + reference->flux.capacity()) * sizeof(double));
-  // What velocities keep of templates (TemplatePreparations) takes about as much again, four times.
+  // The templates, and four preparations for velocities (TemplatePreparations) of about the same size.
   constexpr int64_t kCopies = 5;
   return kCopies * std::get<TemplateLibrary>(item).flux.size() * static_cast<int64_t>(sizeof(double));
 }
@@ -33,14 +33,14 @@ int64_t BytesOf(const WarmItem& item) {
 struct WarmCache::Grid {
   WavelengthGrid grid;
   int bundle_size = 0;
-  std::shared_ptr<const PreparedPsf> prepared;  // null while the engine works on it
+  std::shared_ptr<const PreparedPsf> prepared;  // null while the engine prepares it
   uint64_t used = 0;
 
   bool in_use() const { return prepared == nullptr || prepared.use_count() > 1; }
 };
 
-// Guarded by the cache's mutex, except kind, hash and name, which never change, and item and item_bytes,
-// which never change once loaded.
+// A warm item with its grids. The cache's mutex guards it, except kind, hash and name, which never change,
+// and item and item_bytes, which never change once loaded.
 struct WarmCache::Entry {
   WarmKind kind = WarmKind::kPsf;
   std::string hash, name, owner;
@@ -54,7 +54,7 @@ struct WarmCache::Entry {
   std::shared_ptr<const Psf> psf() const {
     return kind == WarmKind::kPsf ? std::shared_ptr<const Psf>(item, &std::get<Psf>(*item)) : nullptr;
   }
-  // REQUIRES: no PSF.
+  // Rows and columns of the array. REQUIRES: the item is no PSF.
   std::array<int64_t, 2> shape() const {
     if (const auto* const reference = std::get_if<ReferenceSpectrum>(item.get()))
       return {static_cast<int64_t>(reference->wave.size()), 2};
@@ -66,9 +66,9 @@ struct WarmCache::Entry {
     for (const Grid& grid : grids) sum += grid.prepared == nullptr ? 0 : grid.prepared->bytes();
     return sum;
   }
-  // For messages.
+  // The item's name in messages.
   std::string named() const { return absl::StrCat(WarmKindName(kind), " \"", hash, "\""); }
-  // REQUIRES: loaded.
+  // REQUIRES: the item is loaded.
   Info info() const;
 };
 
@@ -150,7 +150,8 @@ std::optional<WarmCache::Lease> WarmCache::Find(const std::string& hash, WarmKin
 absl::StatusOr<WarmCache::Lease> WarmCache::GetOrLoad(const std::string& hash, const std::string& name,
                                                       const Keep& keep, const Loader& load,
                                                       const std::stop_token& stop, WarmKind kind) {
-  // Made once: an exception after the load would leave an entry that is loaded for ever.
+  // Key and entry are made before the load: an exception after it would leave an entry that seems to load for
+  // ever.
   const Key key(kind, hash);
   const auto entry = std::make_shared<Entry>();
   const WakeOnStop wake(stop, &mutex_, &changed_);
@@ -189,7 +190,7 @@ absl::StatusOr<WarmCache::Lease> WarmCache::GetOrLoad(const std::string& hash, c
   absl::Status status = item.status();
   if (status.ok()) {
     entry->item_bytes = BytesOf(**item);
-    // So would one here.
+    // An exception here would also leave such an entry.
     status = CatchExceptions([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       if (keep.caller == nullptr) return absl::OkStatus();
       SPEXD_RETURN_IF_ERROR(FitBesidePinned(entry.get(), entry->item_bytes, kind));
@@ -197,7 +198,7 @@ absl::StatusOr<WarmCache::Lease> WarmCache::GetOrLoad(const std::string& hash, c
     });
   }
   const auto found = entries_.find(key);
-  const bool listed = found != entries_.end() && found->second == entry;  // else unloaded meanwhile
+  const bool listed = found != entries_.end() && found->second == entry;  // false: it was unloaded meanwhile
   if (!status.ok()) {
     if (listed) entries_.erase(found);
     return status;
@@ -320,7 +321,7 @@ bool WarmCache::EvictOne() {
       owner = &entry;
       oldest_grid = grid;
     }
-    // A model is removed after its grids, which hold it anyway.
+    // A PSF is evicted only after its grids, because they hold it anyway.
     if (entry.pinned || entry.leases > 0 || !entry.grids.empty() || entry.used >= age) continue;
     age = entry.used;
     owner = nullptr;

@@ -7,7 +7,7 @@
 namespace spexd {
 namespace {
 
-// REQUIRES: CheckAnalysisHeader is OK.
+// Converts wavelength ranges. REQUIRES: CheckAnalysisHeader is OK.
 std::vector<WavelengthRange> RangesOf(const v1::WavelengthRanges& ranges) {
   std::vector<WavelengthRange> excluded;
   for (int k = 0; k < ranges.first_size(); ++k) excluded.push_back({ranges.first(k), ranges.last(k)});

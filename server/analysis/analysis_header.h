@@ -1,4 +1,4 @@
-// What the header of an analysis asks for.
+// Conversion of an analysis' header.
 #ifndef SPEXD_SERVER_ANALYSIS_ANALYSIS_HEADER_H_
 #define SPEXD_SERVER_ANALYSIS_ANALYSIS_HEADER_H_
 
@@ -11,13 +11,14 @@
 
 namespace spexd {
 
+// The options of an analysis.
 struct AnalysisSpec {
-  JointTask task;                 // all but the inputs, and who makes it
+  JointTask task;                 // without the inputs and the analyser
   std::vector<std::string> arms;  // see KeepArms
   bool sky_subtracted = false;    // see SubtractOwnSky
 };
 
-// InvalidArgument as CheckStrings and CheckAnalysisHeader.
+// Converts a header. InvalidArgument as in CheckStrings and CheckAnalysisHeader.
 absl::StatusOr<AnalysisSpec> ToAnalysisSpec(const v1::AnalysisHeader& header);
 
 }  // namespace spexd

@@ -15,7 +15,7 @@
 namespace spexd {
 namespace {
 
-// Bytes of the files of a usual analysis, and of what is made of them.
+// The memory of a usual analysis: its files and what is computed from them.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
 
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
@@ -27,7 +27,7 @@ std::string NameOf(const v1::SpectraSource& source) {
   return source.has_path() ? source.path() : source.upload().name();
 }
 
-// The error with the name of the source that is at fault.
+// Returns the status with the name of the source that is at fault.
 absl::Status Named(const std::string& name, const absl::Status& status) {
   if (status.ok() || absl::StrContains(status.message(), name)) return status;
   return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
@@ -112,7 +112,8 @@ absl::Status AnalysisJob::OpenAll() {
   return absl::OkStatus();
 }
 
-// What is read after the slot takes its memory here, too: that of the files is given back before.
+// Reserves memory also for the inputs that are read after the slot, because the memory for files is given
+// back at the end of the slot.
 absl::Status AnalysisJob::Reserve() {
   JointSize size = {.inputs = {},
                     .templates = templates_.outline().rows,
@@ -194,7 +195,7 @@ void AnalysisJob::Send(JointProduct product, absl::StatusOr<JointFile> file) {
   mailbox_->Push(ProductEvent{CutFile(product, file)});
 }
 
-// The spectra of all sources, without a sky.
+// Returns the spectra of all sources, sky-subtracted.
 absl::StatusOr<TargetSpectra> AnalysisJob::Joined(int threads) {
   std::vector<SpectraInput> inputs;
   for (Spectra& spectra : spectra_) {

@@ -1,5 +1,5 @@
-// One joint analysis, as the server runs it: files by the path policy, results of detached jobs from their
-// store, memory from the budgets. core/products/joint does the rest.
+// The work of one joint analysis on the server: it opens files by the path policy, reads results of detached
+// jobs, and reserves memory. core/products/joint does the rest.
 #ifndef SPEXD_SERVER_ANALYSIS_ANALYSIS_JOB_H_
 #define SPEXD_SERVER_ANALYSIS_ANALYSIS_JOB_H_
 
@@ -24,16 +24,16 @@
 
 namespace spexd {
 
-// `store`: the detached jobs, whose results may be sources; null: the server keeps none. InvalidArgument:
-// what is wrong with the header; FailedPrecondition: it names a detached job, and the server keeps none. The
-// parts and the store outlive the work.
+// Checks a header and returns the job that it asks for. `store`: the detached jobs whose results may be
+// sources; null: the server keeps none. `parts` and `store` outlive the work. InvalidArgument: the header is
+// wrong. FailedPrecondition: it names a detached job, and the server keeps none.
 absl::StatusOr<AskedJob> AskAnalysis(const ServerParts& parts, JobStore* store,
                                      const v1::AnalysisHeader& header, const Asker& asker,
                                      const JsonFields& log_fields);
 
 class AnalysisJob : public JobWork {
  public:
-  // What the job is asked for by whom. `log_fields`: the first fields of its log lines.
+  // The options, the caller, and the first fields of the job's log lines.
   struct Asked {
     AnalysisSpec spec;
     Identity caller;
@@ -48,9 +48,9 @@ class AnalysisJob : public JobWork {
   const char* state() const override { return analysing_ ? kAnalysing : JobStateName(JobState::kReading); }
 
  private:
-  // A source of spectra: first opened, then read.
+  // A source of spectra. It is first opened, then read.
   struct Spectra {
-    std::string name;  // in errors: of its file or job
+    std::string name;  // of the file or job, for errors
     std::optional<Source> file;
     std::optional<JobFrame> job;
     WarmInput fiberflat;
@@ -82,10 +82,10 @@ class AnalysisJob : public JobWork {
   WarmInput templates_;
   std::vector<Spectra> spectra_;
   std::optional<Source> redrock_;
-  int64_t later_bytes_ = 0;                      // of what is read after the slot
-  ByteBudget::Reservation product_memory_;       // of the spectra, and of what is made of them
+  int64_t later_bytes_ = 0;                      // memory of the inputs that are read after the slot
+  ByteBudget::Reservation product_memory_;       // for the spectra, and for what is computed from them
   ByteBudget::Reservation results_;              // held until the caller has sent the results
-  std::chrono::steady_clock::time_point since_;  // begin of what is being made
+  std::chrono::steady_clock::time_point since_;  // when the current product was begun
   std::atomic<bool> analysing_ = false;
   JobReport report_;
 };

@@ -1,5 +1,5 @@
-// A thread on which calls take their next step after something other than gRPC woke them: a slot granted by
-// the queue, an event of their job, a time that passed.
+// The thread on which calls take their next step when something other than gRPC wakes them: a slot, an event
+// of their job, or a time limit.
 #ifndef SPEXD_SERVER_BASE_EVENT_THREAD_H_
 #define SPEXD_SERVER_BASE_EVENT_THREAD_H_
 
@@ -14,10 +14,10 @@ namespace spexd {
 
 class EventThread {
  public:
-  // What a call does once it is woken; may be posted any number of times.
+  // A call's next step. It may be posted any number of times.
   class Step {
    public:
-    // `run` must not block for long, nor throw.
+    // `run` must not block for long or throw.
     explicit Step(std::function<void()> run) : run_(std::move(run)) {}
 
    private:
@@ -27,12 +27,12 @@ class EventThread {
   };
 
   EventThread() : thread_([this] { Loop(); }) {}
-  // Runs what was posted, then ends.
+  // Runs all posted steps, then ends the thread.
   ~EventThread();
 
-  // Runs the step on the thread, in the order of these calls; once, if it is posted again before it begins.
-  // The caller may hold locks that the step takes. A step that is lost would leave its call waiting for ever:
-  // the process ends if there is no memory for it.
+  // Runs the step on the thread, in the order of posting. A step that is posted again before it begins runs
+  // once. The caller may hold locks that the step takes. If there is no memory for the step, the process
+  // ends: without the step, its call would wait for ever.
   void Post(std::shared_ptr<Step> step) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -16,7 +16,7 @@
 namespace spexd {
 namespace {
 
-// The folder of a path without one is "."; a slash at the path's end counts for nothing.
+// Returns the folder of a path; "." if the path has none. A slash at the path's end does not count.
 std::string FolderOf(const std::string& path) {
   const size_t end = path.find_last_not_of('/');
   const size_t slash = end == std::string::npos ? 0 : path.rfind('/', end);

@@ -1,4 +1,5 @@
-// Files of the jobs folder: what is written is on disk when a call returns OK. Errors name the file.
+// Access to the files of the jobs folder. Errors name the file. A function that writes returns OK only when
+// the data are on disk.
 #ifndef SPEXD_SERVER_BASE_FILES_H_
 #define SPEXD_SERVER_BASE_FILES_H_
 
@@ -13,27 +14,27 @@
 
 namespace spexd {
 
-// Unavailable: "PATH: what failed: why", by errno.
+// Returns Unavailable with the message "PATH: WHAT: reason", where the reason is that of errno.
 absl::Status DiskError(const std::string& path, absl::string_view what);
-// The status with "PATH: " before its message.
+// Returns the status with "PATH: " before its message.
 absl::Status InFile(const std::string& path, const absl::Status& status);
 
-// All bytes at the offset, or an error.
+// Writes all bytes at the offset.
 absl::Status WriteAt(const FileDescriptor& file, const std::string& path, absl::string_view bytes,
                      int64_t offset);
-// Up to `size` bytes: fewer at the file's end.
+// Reads `size` bytes at the offset; fewer at the file's end.
 absl::StatusOr<std::string> ReadAt(const FileDescriptor& file, const std::string& path, size_t size,
                                    int64_t offset);
 
-// Makes a file of these bytes, for this process's user alone. Its name lasts once its folder is synced.
+// Writes a new file that only the process's user may read and write. Its name is durable after SyncFolder.
 absl::Status WriteNewFile(const std::string& path, absl::string_view bytes);
-// The names in the folder, files' and others', but for "." and "..".
+// Returns the names of all entries of the folder except "." and "..".
 absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path);
-// Makes what changed in a folder (names made, moved, removed) last.
+// Makes changes of names in a folder (new, moved, removed) durable.
 absl::Status SyncFolder(const std::string& path);
-// Unless it is there; it lasts, and is for this process's user alone.
+// Makes a folder, durably, that only the process's user may use. Does nothing if it exists.
 absl::Status MakeFolder(const std::string& path);
-void RemoveFile(const std::string& path);  // if it is there
+void RemoveFile(const std::string& path);  // ignores errors
 
 }  // namespace spexd
 

@@ -1,4 +1,4 @@
-// Fields of a log line.
+// The fields of a log line.
 #ifndef SPEXD_SERVER_BASE_JSON_FIELDS_H_
 #define SPEXD_SERVER_BASE_JSON_FIELDS_H_
 
@@ -12,9 +12,9 @@
 
 namespace spexd {
 
-// JSON values by their names, in the order given. Not a JSON object: to destroy one, the library takes
-// memory, and where there is none that ends the process. So values of the lines of jobs are numbers, strings
-// and booleans.
+// JSON values with their names, in the order in which they were added. This is no nlohmann::json object,
+// because the destructor of one allocates memory, and without memory the process would end. For the same
+// reason, values in log lines of jobs are only numbers, strings and booleans.
 class JsonFields {
  public:
   struct Field {
@@ -27,7 +27,7 @@ class JsonFields {
   JsonFields() = default;
   JsonFields(std::initializer_list<Field> fields) : fields_(fields) {}
 
-  // The value of that name, made if there is none.
+  // Returns the value of that name; adds null if there is none.
   nlohmann::json& operator[](absl::string_view key) {
     for (Field& field : fields_) {
       if (field.key == key) return field.value;

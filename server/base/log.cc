@@ -21,14 +21,14 @@ namespace {
 constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "error"};
 constexpr std::array<const char*, 3> kFormats = {"auto", "text", "json"};
 
-// RFC 3339 in UTC, milliseconds.
+// Returns the time as RFC 3339 in UTC, with milliseconds.
 std::string Now() {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  const auto second = std::chrono::floor<std::chrono::seconds>(now);  // before 1970, too, at most `now`
+  const auto second = std::chrono::floor<std::chrono::seconds>(now);  // rounds down also before 1970
   const std::time_t seconds = std::chrono::system_clock::to_time_t(second);
   std::tm utc{};
   gmtime_r(&seconds, &utc);
-  // Not by StrFormat, which ends the process where memory runs out.
+  // StrFormat would end the process if memory ran out.
   std::array<char, 64> text{};
   absl::SNPrintF(text.data(), text.size(), "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900,
                  utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
@@ -36,14 +36,14 @@ std::string Now() {
   return text.data();
 }
 
-// JSON in which all characters beyond ASCII are escaped if `ascii` is set, or if some of them are control
-// characters, which JSON may hold.
+// Returns JSON. Characters beyond ASCII are escaped if `ascii` is set or if some are control characters,
+// which JSON allows.
 std::string Dump(const nlohmann::json& value, bool ascii = false) {
   std::string text = value.dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
   return ascii || !HasControlCharacters(text) ? text : Dump(value, /*ascii=*/true);
 }
 
-// A value of a text line: words as they are, other texts in quotes.
+// Returns a value for a text line: words as they are, other strings in quotes.
 std::string ForText(const nlohmann::json& value) {
   if (!value.is_string()) return Dump(value, /*ascii=*/true);
   const auto& text = value.get_ref<const std::string&>();
@@ -89,9 +89,9 @@ class DescriptorSink : public LogSink {
     for (size_t at = 0; at < lines.size() && !stop.stop_requested();) {
       std::array<pollfd, 2> ready = {pollfd{descriptor_, POLLOUT, 0}, pollfd{wake_, POLLIN, 0}};
       if (poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) return;
-      if ((ready[0].revents & ~POLLOUT) != 0) return;  // nobody reads any more
+      if ((ready[0].revents & ~POLLOUT) != 0) return;  // the reader has closed its end
       if ((ready[0].revents & POLLOUT) == 0) continue;
-      // A pipe that is ready takes so much without waiting.
+      // A pipe that is ready takes PIPE_BUF bytes without blocking.
       const ssize_t written =
           write(descriptor_, lines.data() + at, std::min<size_t>(lines.size() - at, PIPE_BUF));
       if (written < 0 && errno != EINTR && errno != EAGAIN) return;

@@ -1,4 +1,4 @@
-// A call that ends before it began.
+// The reactor of a call that is refused.
 #ifndef SPEXD_SERVER_BASE_REFUSAL_H_
 #define SPEXD_SERVER_BASE_REFUSAL_H_
 
@@ -7,7 +7,7 @@
 
 namespace spexd {
 
-// `Reactor`: one of gRPC's for streams. Deletes itself.
+// Ends a call with a status and deletes itself. `Reactor`: one of gRPC's server reactors for streams.
 template <typename Reactor>
 class Refusal final : public Reactor {
  public:

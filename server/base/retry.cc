@@ -13,15 +13,15 @@ namespace spexd {
 namespace {
 
 constexpr char kRetryInfoUrl[] = "type.googleapis.com/google.rpc.RetryInfo";
-// Payloads that stay on the server.
+// The prefix of the URLs of payloads that stay on the server.
 constexpr char kOwnUrls[] = "spexd/";
 constexpr char kReasonUrl[] = "spexd/reason";
 constexpr char kConcealedUrl[] = "spexd/concealed";
 
 std::string ToString(const absl::Cord& cord) { return std::string(cord); }
 
-// The details travel in a proto3 string field, which must be UTF-8; the message itself is sent beside it
-// untouched.
+// Returns the text with other characters replaced. The details are a proto3 string, which must be UTF-8; the
+// message itself is sent unchanged beside them.
 std::string AsciiOnly(absl::string_view text) {
   std::string ascii(text);
   for (char& c : ascii) {

@@ -1,4 +1,4 @@
-// How many threads a job may use for work that several jobs do at the same time.
+// The division of threads among jobs that do the same kind of work at the same time.
 #ifndef SPEXD_SERVER_BASE_SHARED_THREADS_H_
 #define SPEXD_SERVER_BASE_SHARED_THREADS_H_
 
@@ -7,12 +7,13 @@
 
 namespace spexd {
 
-// Divides threads evenly among those who work at the time when one begins. Safe to use from many threads.
+// Gives each job that begins an even share of the threads, by the number of jobs at work at that moment. Safe
+// to use from many threads.
 class SharedThreads {
  public:
   explicit SharedThreads(int all) : all_(all) {}
 
-  // A part in the work, as long as it lives.
+  // A job's share while it works.
   class Share {
    public:
     explicit Share(SharedThreads* of) : of_(of), threads_(std::max(of->all_ / ++of->sharers_, 1)) {}

@@ -1,5 +1,5 @@
-// Tells calls and connections that a time has passed: gRPC's reads and writes have no time limit of their
-// own, nor have connections to the HTTP port.
+// Time limits of calls and connections. gRPC's reads and writes, and connections to the HTTP port, have no
+// time limits of their own.
 #ifndef SPEXD_SERVER_BASE_STALL_WATCHDOG_H_
 #define SPEXD_SERVER_BASE_STALL_WATCHDOG_H_
 
@@ -13,6 +13,7 @@
 
 namespace spexd {
 
+// A thread that calls back when a time has passed. Safe to use from many threads.
 class StallWatchdog {
  public:
   using Clock = std::chrono::steady_clock;
@@ -20,16 +21,17 @@ class StallWatchdog {
   StallWatchdog() : thread_([this] { Loop(); }) {}
   ~StallWatchdog();
 
-  // Watches one call or connection for as long as it lives.
+  // The time limit of one call or connection.
   class Watch {
    public:
-    // `cut_off` is called from the watchdog's thread, under its lock: it must neither block nor use a watch.
+    // `cut_off` is called by the watchdog's thread, under its lock. It must not block or use a watch.
     Watch(StallWatchdog* watchdog, std::function<void()> cut_off);
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
-    // `cut_off` is called once `deadline` has passed, unless this is called again before, or the watch ends.
+    // Calls `cut_off` when `deadline` has passed, unless Arm is called again or the watch is destroyed
+    // before.
     void Arm(Clock::time_point deadline);
 
    private:
@@ -39,7 +41,7 @@ class StallWatchdog {
 
     StallWatchdog* const watchdog_;
     const std::function<void()> cut_off_;
-    std::optional<Armed::iterator> entry_;  // while it is armed
+    std::optional<Armed::iterator> entry_;  // set while the watch is armed
   };
 
  private:
@@ -48,8 +50,8 @@ class StallWatchdog {
   Mutex mutex_;
   CondVar changed_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  // When the thread looks again: it is woken for earlier deadlines alone, as most are put off before they
-  // pass.
+  // When the thread wakes next. Arm wakes it only for earlier deadlines, because most deadlines are postponed
+  // before they pass.
   Clock::time_point looks_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::min();
   Watch::Armed armed_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -11,7 +11,8 @@
 namespace spexd {
 namespace {
 
-// Threads that wait for the next task; others end with theirs.
+// The number of threads that are kept for the next task, since starting one takes as long as a small job.
+// Other threads end with their task.
 constexpr int kMaxIdle = 8;
 
 }  // namespace
@@ -57,7 +58,7 @@ absl::Status TaskThreads::Start(std::function<void()> task) {
 void TaskThreads::Loop(Threads::iterator thread, std::function<void()> task) {
   for (;;) {
     task();
-    task = nullptr;  // what it holds goes before the destructor may return
+    task = nullptr;  // frees its captures before the destructor of TaskThreads may return
     MutexLock lock(&mutex_);
     --running_;
     changed_.NotifyAll();

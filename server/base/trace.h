@@ -1,4 +1,4 @@
-// The trace that a call belongs to, and log lines of jobs with it.
+// The trace of a call, and the log fields with it.
 #ifndef SPEXD_SERVER_BASE_TRACE_H_
 #define SPEXD_SERVER_BASE_TRACE_H_
 
@@ -11,14 +11,14 @@
 
 namespace spexd {
 
-// The trace of the W3C traceparent that the client sent; none if it sent several, or one that is not valid.
+// Returns the trace of the client's W3C traceparent; none if it is missing, invalid or sent more than once.
 inline TraceContext TraceOf(const grpc::ServerContextBase& context) {
   const auto [first, end] = context.client_metadata().equal_range(kTraceHeader);
   if (first == end || std::next(first) != end) return {};
   return ParseTraceparent({first->second.data(), first->second.size()});
 }
 
-// How each log line of a job begins.
+// Returns the first fields of each log line of a job.
 inline JsonFields JobFields(const std::string& job_id, const TraceContext& trace) {
   JsonFields fields = {{"job", job_id}};
   if (!trace.trace_id.empty()) fields["trace_id"] = trace.trace_id;

@@ -1,4 +1,4 @@
-// How long a call may take: for its header, for all of its input, between two messages, and in all.
+// The time limits of a call: for its header, for all of its input, between two messages, and in all.
 #ifndef SPEXD_SERVER_CALLS_CALL_TIMES_H_
 #define SPEXD_SERVER_CALLS_CALL_TIMES_H_
 
@@ -12,27 +12,28 @@
 
 namespace spexd {
 
-// Not safe to use from many threads at once. The times begin with its construction.
+// The times begin with construction. Not safe to use from many threads at once.
 class CallTimes {
  public:
   using Clock = StallWatchdog::Clock;
 
-  // `max_seconds`: for the whole call. `wake` is called when a time has passed: see StallWatchdog::Watch.
+  // `max_seconds`: the limit of the whole call. `wake`: called when a time has passed (see
+  // StallWatchdog::Watch).
   CallTimes(const ServerOptions& options, double max_seconds, StallWatchdog* watchdog,
             std::function<void()> wake);
 
-  // What the call waits for from now on. The time for the input begins with the header.
+  // These set what the call waits for next. The time for the input begins with the header.
   void WaitForHeader() { WaitUntil(Limit::kHeader, start_ + header_); }
   void WaitForInput();
   void WaitForClientToRead() { WaitUntil(Limit::kStall, Clock::now() + stall_); }
   void WaitForServer() { WaitUntil(Limit::kJob, job_deadline()); }
   void HeaderCame() { input_deadline_ = Clock::now() + input_; }
 
-  // Once a time has passed: a message on its way may still be read for a moment, before the time passes
-  // again.
+  // Gives the client, after a time has passed, a moment to read the message that is being written.
   void AllowLastMessage();
 
-  // DeadlineExceeded or, for a stall, Cancelled once a time has passed, naming its limit; else OK.
+  // OK until a time has passed. Then DeadlineExceeded or, for a stall, Cancelled; the message names the
+  // limit.
   absl::Status Passed() const;
   bool stalled() const { return limit_ == Limit::kStall && !Passed().ok(); }
 
@@ -47,7 +48,7 @@ class CallTimes {
   const Clock::time_point start_ = Clock::now();
   const Clock::duration header_, input_, stall_, job_;
   Clock::time_point input_deadline_ = Clock::time_point::max();
-  Limit limit_ = Limit::kJob;  // which passes next
+  Limit limit_ = Limit::kJob;  // the limit of deadline_
   Clock::time_point deadline_ = Clock::time_point::max();
   StallWatchdog::Watch watch_;
 };

@@ -1,4 +1,4 @@
-// How every call ends.
+// The end of every call.
 #ifndef SPEXD_SERVER_CALLS_END_CALL_H_
 #define SPEXD_SERVER_CALLS_END_CALL_H_
 
@@ -10,8 +10,8 @@
 
 namespace spexd {
 
-// The status of a call that ends with `status`: counts it if it is a refusal, and tells the client its delay,
-// as gRPC's own retries read it.
+// Returns the gRPC status of a call that ends with `status`. Counts a refusal, and sets the retry delay in
+// the metadata that gRPC's own retries read.
 inline grpc::Status EndCall(const absl::Status& status, grpc::ServerContextBase* context,
                             Metrics* metrics) noexcept {
   metrics->CountRefusal(status);

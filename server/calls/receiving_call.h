@@ -1,4 +1,4 @@
-// A call that receives a header and more messages.
+// The base of calls that receive a header and more messages.
 #ifndef SPEXD_SERVER_CALLS_RECEIVING_CALL_H_
 #define SPEXD_SERVER_CALLS_RECEIVING_CALL_H_
 
@@ -12,7 +12,7 @@
 
 namespace spexd {
 
-// A message as gRPC parses it. ReceivedRequest is the same for messages that are parsed here.
+// A message that gRPC parses. ReceivedRequest has the same interface for messages that the server parses.
 template <typename Message>
 class ParsedRequest {
  public:
@@ -25,14 +25,14 @@ class ParsedRequest {
   Message message_;
 };
 
-// `Request`: ParsedRequest or ReceivedRequest, of a message that has a header.
+// `Request`: ParsedRequest or ReceivedRequest of a message with a field `header`.
 template <typename GrpcReactor, typename Request>
 class ReceivingCall : public StreamCall<GrpcReactor> {
  protected:
   using Base = StreamCall<GrpcReactor>;
   using Base::Base;
 
-  // Begins the call, which lives until gRPC and its task are done with it.
+  // Begins the call, which lives until gRPC and the call's task have ended.
   GrpcReactor* Begin() {
     return this->BeginWith([this] {
       this->times_.WaitForHeader();
@@ -41,24 +41,25 @@ class ReceivingCall : public StreamCall<GrpcReactor> {
     });
   }
 
-  // Steps. The message is in request_.
+  // Steps of the derived call. The received message is in request_.
   virtual absl::Status HeaderCame() = 0;
   virtual absl::Status MessageCame() = 0;
-  virtual absl::Status InputEnded() = 0;  // half-closed, after a header
-  virtual absl::Status NoHeaderCame() {   // half-closed before
+  virtual absl::Status InputEnded() = 0;  // the client half-closed after a header
+  virtual absl::Status NoHeaderCame() {   // the client half-closed before a header
     return absl::InvalidArgumentError("the stream ended without a header");
   }
 
-  // Memory of what was received is not taken back while a task uses it.
+  // Starts a task. The memory of the upload is not taken back while the task uses it.
   absl::Status Start(typename Base::Task task, typename Base::Task then) {
     SPEXD_RETURN_IF_ERROR(memory_.EndWait());
     return Base::Start(std::move(task), std::move(then));
   }
 
-  // The owner of memory for what the caller uploads: the call ends if that memory is taken back.
+  // Returns the owner of the memory for the upload. If the memory is taken back, the call ends.
   ByteBudget::Owner Uploader() { return {this->caller_.name, this->Waker(&ReceivingCall::TakenBack)}; }
 
-  // Waits for the next message; the last that a step does. `came`: bytes of the upload in this message.
+  // Waits for the next message. Must be the last action of a step. `came`: bytes of the upload in the message
+  // that was received.
   absl::Status ReadOn(int64_t came = 0) {
     if (this->stop_requested()) return this->Gone();
     this->parts_.metrics->CountReceived(came);
@@ -70,7 +71,7 @@ class ReceivingCall : public StreamCall<GrpcReactor> {
   }
 
   Request request_;
-  ByteBudget::Reservation memory_;  // for what is received
+  ByteBudget::Reservation memory_;  // for the upload
 
  private:
   void OnReadDone(bool ok) final {

@@ -1,4 +1,4 @@
-// A call that sends messages, as fast as its client reads them.
+// The base of calls that send messages, as fast as the client reads them.
 #ifndef SPEXD_SERVER_CALLS_SENDING_CALL_H_
 #define SPEXD_SERVER_CALLS_SENDING_CALL_H_
 
@@ -13,22 +13,22 @@
 
 namespace spexd {
 
-// `Base`: a StreamCall. `Message`: what its reactor writes.
+// `Base`: a StreamCall. `Message`: the type that its reactor writes.
 template <typename Base, typename Message>
 class SendingCall : public Base {
  protected:
   using Base::Base;
 
-  // Step: all messages are sent. Where a task runs, the call may be stopping.
+  // Step of the derived call: all messages are sent. If a task runs, the call may be stopping.
   virtual absl::Status AllSent() = 0;
 
   void Add(Message message) { unsent_.push_back(std::move(message)); }
   bool has_unsent() const { return !unsent_.empty(); }
   bool writing() const { return writing_; }
-  double send_seconds() const { return send_seconds_; }  // during which the client was waited for
+  double send_seconds() const { return send_seconds_; }  // total time of waiting for the client to read
 
-  // Sends what was added, one message after the other. `status_follows`: the call ends after the last one,
-  // which may be sent together with the status. REQUIRES: has_unsent() and not writing().
+  // Sends the added messages, one after the other. `status_follows`: the call ends after the last one, which
+  // may therefore be sent together with the status. REQUIRES: has_unsent() and not writing().
   absl::Status Send(bool status_follows = false) {
     status_follows_ = status_follows;
     this->times_.WaitForClientToRead();
@@ -41,7 +41,7 @@ class SendingCall : public Base {
     return absl::OkStatus();
   }
 
-  // A time has passed, or memory was taken back.
+  // Step: a time limit has passed, or memory was taken back.
   absl::Status TimeOut(const absl::Status& why) override {
     if (!writing_) return why;
     const bool late = this->stopping() || this->times_.stalled();
@@ -55,7 +55,7 @@ class SendingCall : public Base {
   }
 
  private:
-  // Larger messages are sent at once, whether or not others follow.
+  // Messages of this size or larger are sent at once. Smaller ones may be sent with the next message.
   static constexpr size_t kSmallBytes = 64 << 10;
 
   static size_t BytesOf(const grpc::ByteBuffer& message) { return message.Length(); }
@@ -64,7 +64,7 @@ class SendingCall : public Base {
     return message.ByteSizeLong();
   }
 
-  // The process ends if there is no memory for a step: a job that runs would wait for ever.
+  // noexcept: without memory for the step, the process ends. Otherwise a running job would wait for ever.
   void OnWriteDone(bool ok) noexcept final {
     this->Take([&]() -> absl::Status {
       writing_ = false;
@@ -82,7 +82,7 @@ class SendingCall : public Base {
   }
 
   std::vector<Message> unsent_;
-  size_t next_ = 0;  // of them: it is being written, or will be
+  size_t next_ = 0;  // index of the message that is being written, or will be next
   bool writing_ = false;
   bool status_follows_ = false;
   double write_since_ = 0;

@@ -1,4 +1,4 @@
-// What the calls of all streaming RPCs have in common: a state machine that costs no thread while it waits.
+// The base of all streaming calls: a state machine that uses no thread while it waits.
 #ifndef SPEXD_SERVER_CALLS_STREAM_CALL_H_
 #define SPEXD_SERVER_CALLS_STREAM_CALL_H_
 
@@ -20,17 +20,17 @@
 
 namespace spexd {
 
-// A call that was let in.
+// A call that was admitted.
 struct CallStart {
   grpc::CallbackServerContext* context;
   Identity caller;
   StreamLimits::Lease stream;
 };
 
-// gRPC, the event thread and the call's own task take steps, one at a time: each runs under the call's lock.
-// What may block or compute for long is a task, of which one runs at a time, without the lock: steps leave
-// alone what it uses. `GrpcReactor` is one of gRPC's server reactors; ReceivingCall and SendingCall add what
-// reads and writes.
+// gRPC, the event thread and the call's task take steps. Steps run one at a time, under the call's lock, and
+// must not block. Work that may block or compute for long is a task. At most one task runs at a time, without
+// the lock, and steps do not touch what it uses. `GrpcReactor` is one of gRPC's server reactors;
+// ReceivingCall and SendingCall add reading and writing.
 template <typename GrpcReactor>
 class StreamCall : public GrpcReactor, public std::enable_shared_from_this<StreamCall<GrpcReactor>> {
  public:
@@ -39,7 +39,7 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
  protected:
   using Task = std::function<absl::Status()>;
 
-  // `rpc`: its name ("spexd.v1.Jobs/Submit"), for the audit log; a literal. `max_seconds`: see CallTimes.
+  // `rpc`: a literal with its name ("spexd.v1.Jobs/Submit"), for the audit log. `max_seconds`: see CallTimes.
   StreamCall(const ServerParts& parts, const char* rpc, CallStart start, double max_seconds)
       : parts_(parts),
         rpc_(rpc),
@@ -48,7 +48,7 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
         times_(*parts.options, max_seconds, parts.watchdog, [this] { parts_.events->Post(time_passed_); }),
         stream_(std::move(start.stream)) {}
 
-  // Begins the call, which lives until gRPC and its task are done with it, with its first step.
+  // Begins the call with its first step. It lives until gRPC and its task have ended.
   template <typename Step>
   Reactor* BeginWith(const Step& step) {
     {
@@ -60,19 +60,19 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
     return this;
   }
 
-  // Steps for events that calls take in different ways. An error ends the call.
-  virtual absl::Status ClientWent() { return absl::OkStatus(); }  // what is under way fails by itself
+  // Steps that calls may override. An error ends the call.
+  virtual absl::Status ClientWent() { return absl::OkStatus(); }  // pending reads and writes fail
   virtual absl::Status TimeOut(const absl::Status& why) { return why; }
-  // The call ends: gives back what it holds.
+  // Releases what the call holds, because it ends with `status`.
   virtual void Release(const absl::Status& status) = 0;
-  // Whether the call's status says what the caller may do, for the audit log; or else how a job ended.
+  // Whether the call's status is a decision for the audit log. False: it is the status of a job.
   virtual bool IsDecision() const { return true; }
-  // What a call ends with whose client has gone.
+  // Returns the status with which the call ends if the client has gone.
   virtual absl::Status Gone() { return absl::CancelledError("the client cancelled the call or went away"); }
-  // Runs a task; by default on a thread that it has to itself.
+  // Runs a task, by default on a thread of its own.
   virtual absl::Status Launch(std::function<void()> task) { return parts_.tasks->Start(std::move(task)); }
 
-  // A time has passed, or what the call holds was taken back: TimeOut is next. Nothing, if `why` is OK.
+  // Takes the step TimeOut, because a time has passed or memory was taken back. Does nothing if `why` is OK.
   absl::Status Expire(const absl::Status& why) {
     if (why.ok()) return why;
     timed_out_ = true;
@@ -80,14 +80,15 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
   }
   bool timed_out() const { return timed_out_; }
 
-  // Runs a step under the lock, unless the call has ended. If it fails or throws, the call ends with that.
+  // Runs a step under the lock, unless the call has ended. If it fails or throws, the call ends with the
+  // error.
   template <typename Step>
   void Take(const Step& step) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (ended_) return;
     if (const absl::Status status = CatchExceptions(step); !status.ok()) EndAfterTask(status);
   }
-  // A member as a step of the event thread, taken if the call is still there by then.
+  // Returns a member function as a step for the event thread. It is skipped if the call no longer exists.
   template <typename Call>
   std::shared_ptr<EventThread::Step> StepOf(absl::Status (Call::*step)()) {
     return std::make_shared<EventThread::Step>([weak = this->weak_from_this(), step] {
@@ -95,13 +96,13 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
       if (call != nullptr) call->Take([&] { return (static_cast<Call&>(*call).*step)(); });
     });
   }
-  // A function that posts the step.
+  // Returns a function that posts the step.
   template <typename Call>
   std::function<void()> Waker(absl::Status (Call::*step)()) {
     return [events = parts_.events, step = StepOf(step)] { events->Post(step); };
   }
 
-  // Runs `task`, and then the step `then`; neither if the call is to end meanwhile.
+  // Runs `task`, then the step `then`. `then` is skipped if the task fails or the call is to end.
   absl::Status Start(Task task, Task then) {
     times_.WaitForServer();
     SPEXD_RETURN_IF_ERROR(
@@ -116,13 +117,13 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
     BeginTask();  // the lock is held: the task has not ended yet
     return absl::OkStatus();
   }
-  // A task begins, and has ended. An error is what the call was to end with meanwhile.
+  // Mark the begin and the end of a task. EndTask returns the error with which the call is to end, if any.
   void BeginTask() { task_ = true; }
   absl::Status EndTask() {
     task_ = false;
     return end_;
   }
-  // Ends the call with the first error that it is given, once its task, which is asked to stop, has ended.
+  // Ends the call with its first error. If a task runs, asks it to stop, and the call ends after it.
   void EndAfterTask(const absl::Status& why) {
     StopWith(why);
     if (!task_) End(end_);
@@ -133,7 +134,7 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
   }
   bool stopping() const { return !end_.ok(); }
   const absl::Status& why_stopping() const { return end_; }
-  // The process ends if there is no memory for the end: the call would hang.
+  // noexcept: without memory for the end, the process ends. Otherwise the call would hang.
   void End(const absl::Status& status) noexcept {
     ended_ = true;
     Release(status);
@@ -152,7 +153,7 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
   const Identity caller_;
 
  private:
-  std::shared_ptr<EventThread::Step> time_passed_;  // never changes once the call has begun; outlives times_
+  std::shared_ptr<EventThread::Step> time_passed_;  // constant once the call has begun; outlives times_
 
  protected:
   CallTimes times_;
@@ -169,17 +170,17 @@ class StreamCall : public GrpcReactor, public std::enable_shared_from_this<Strea
     self.swap(self_);
   }
 
-  // If no time has passed, what the call waited for came at the same moment.
+  // Expire does nothing if the event that the call waited for came at the same moment as the time limit.
   absl::Status TimePassed() { return Expire(times_.Passed()); }
 
   std::stop_source stop_;
   Mutex mutex_;
-  // Guarded by mutex_: touched by steps alone.
-  std::shared_ptr<StreamCall> self_;  // until OnDone
-  bool task_ = false;                 // one runs
+  // Guarded by mutex_: only steps use these.
+  std::shared_ptr<StreamCall> self_;  // keeps the call until OnDone
+  bool task_ = false;                 // a task runs
   bool ended_ = false;
   bool timed_out_ = false;
-  absl::Status end_;  // not OK: what the call is to end with
+  absl::Status end_;  // not OK: the error with which the call is to end
   std::optional<StreamLimits::Lease> stream_;
 };
 

@@ -13,7 +13,8 @@
 namespace spexd {
 namespace {
 
-// What the index says of jobs, by id. A start removes one that cannot be used: it says nothing.
+// Returns the records of the index, by job id; none if the index cannot be used, because a start removes it
+// then.
 std::unordered_map<std::string, std::string> ListedIn(const std::string& path) {
   std::unordered_map<std::string, std::string> listed;
   const absl::StatusOr<std::vector<StoredJob>> jobs = IndexFile::Listed(path);

@@ -1,6 +1,6 @@
-// spexd --check-jobs: checks the files of all detached jobs in a folder that no server uses: header and
-// state, the uploads of jobs that have not ended, and the events that were shown; and whether the index, from
-// which a server answers, says the same.
+// spexd --check-jobs: checks the files of all detached jobs in a folder that no server uses. It checks header
+// and state, the uploads of jobs that have not ended, the events that were shown to watchers, and whether the
+// index agrees with the files.
 #ifndef SPEXD_SERVER_DETACHED_CHECK_JOBS_H_
 #define SPEXD_SERVER_DETACHED_CHECK_JOBS_H_
 
@@ -13,11 +13,11 @@ namespace spexd {
 
 struct JobsCheck {
   int jobs = 0;                      // entries of jobs/
-  std::vector<std::string> damages;  // the first of each damaged job: the file, and what is wrong
+  std::vector<std::string> damages;  // the first damage of each damaged job: the file and what is wrong
 };
 
-// Takes the lock and changes nothing. Unavailable: a server uses the folder, or the disk cannot be read.
-// NotFound: no server ever used it. FailedPrecondition: a newer spexd wrote a job.
+// Locks the folder and changes nothing. Unavailable: a server uses it, or the disk cannot be read. NotFound:
+// no server ever used it. FailedPrecondition: a newer version of spexd wrote a job.
 absl::StatusOr<JobsCheck> CheckJobs(const std::string& folder);
 
 }  // namespace spexd

@@ -50,13 +50,14 @@ void DetachedJobs::OnDisk(std::function<void()> step) {
 void DetachedJobs::CleanUp(const std::string& id) {
   OnDisk([this, id] {
     store_->CleanUp(id);
-    // Its own time may be the next to pass. On one thread: else who looked first might arm the timer last.
+    // The job's expiry may be the next time to pass. Only one thread runs KeepOrder, so that the timer is
+    // armed by the latest look at the store.
     disk_.front().Post(keep_order_);
   });
 }
 
 void DetachedJobs::KeepOrder() {
-  MutexLock lock(&mutex_);        // the destructor waits until it ends: it posts to the threads
+  MutexLock lock(&mutex_);        // the destructor waits for this function, which posts to the threads
   if (timer_ == nullptr) return;  // the server ends
   const double late = EndLate();
   const std::chrono::duration<double> left(std::min(store_->RemoveExpired(), late));
@@ -66,7 +67,7 @@ void DetachedJobs::KeepOrder() {
 
 double DetachedJobs::EndLate() {
   constexpr int kAtOnce = 100;
-  constexpr double kTryAgain = 1;  // where the disk could not be written
+  constexpr double kTryAgain = 1;  // seconds, after the disk could not be written
   size_t ended = kAtOnce;
   while (ended == kAtOnce) {
     const absl::StatusOr<std::vector<StoredJob>> late = store_->EndLate(kAtOnce);
@@ -85,7 +86,7 @@ absl::StatusOr<JobStore::Submitted> DetachedJobs::Submit(JobStore::Submission su
   SPEXD_ASSIGN_OR_RETURN(JobStore::Submitted submitted, store_->Add(std::move(submission), disk));
   if (!submitted.existed) runner_->Add(submitted.job);
   if (!submitted.existed && submitted.job.deadline > 0)
-    disk_.front().Post(keep_order_);  // it may be the next
+    disk_.front().Post(keep_order_);  // the job's deadline may be the next one
   return submitted;
 }
 

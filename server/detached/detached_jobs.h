@@ -1,5 +1,5 @@
-// Everything that lives as long as a server that keeps jobs: the store, the runner, the threads that may wait
-// for the disk.
+// The owner of everything that a server with detached jobs needs: the store, the runner, and the threads that
+// may wait for the disk.
 #ifndef SPEXD_SERVER_DETACHED_DETACHED_JOBS_H_
 #define SPEXD_SERVER_DETACHED_DETACHED_JOBS_H_
 
@@ -23,26 +23,27 @@ namespace spexd {
 // Safe to use from many threads.
 class DetachedJobs {
  public:
-  // Opens the folder of --jobs-dir and takes up what it finds there. Errors: see JobStore::Open.
+  // Opens the folder of --jobs-dir and adds the jobs that have not ended to the runner. Errors as in
+  // JobStore::Open.
   static absl::StatusOr<std::unique_ptr<DetachedJobs>> Open(const ServerParts& parts);
   ~DetachedJobs();
 
   JobStore& store() { return *store_; }
   const JobRunner& runner() const { return *runner_; }
-  // Memory of the events that are being sent to those who watch.
+  // The memory budget of the events that are being sent to watchers.
   ByteBudget& watched() { return watched_; }
 
-  // Runs `step` on a thread that may wait for the disk. It must not throw.
+  // Runs `step` on a thread that may wait for the disk. `step` must not throw.
   void OnDisk(std::function<void()> step);
 
-  // `disk`: see JobStore::Add.
+  // Stores a job and gives it to the runner. `disk`: see JobStore::Add.
   absl::StatusOr<JobStore::Submitted> Submit(JobStore::Submission submission, DiskHold* disk);
   absl::StatusOr<StoredJob> Cancel(const Identity& caller, const std::string& id);
 
-  // No job gets a slot any more, none is taken.
+  // Refuses new jobs and gives no job a slot.
   void StartDraining();
   bool draining() const { return draining_; }
-  // Ends what runs, to be run again by the next server, and tells those who watch. Waits until it has ended.
+  // Ends all runs, whose jobs the next server will run again, and tells watchers. Waits for the runs.
   void Stop();
 
   StoreStats stats() const { return store_->stats(); }
@@ -64,7 +65,8 @@ class DetachedJobs {
   Mutex mutex_;
   std::unique_ptr<StallWatchdog::Watch> timer_ ABSL_GUARDED_BY(mutex_);  // null: the server ends
   std::unique_ptr<JobRunner> runner_;
-  // They use what is above until they have ended. The first, which ends last, keeps order.
+  // The threads that may wait for the disk. They use the members above until they end. The first one, which
+  // ends last, runs KeepOrder.
   std::array<EventThread, 4> disk_;
 };
 

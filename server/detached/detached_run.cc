@@ -16,9 +16,9 @@ namespace {
 
 using Failure = JobStore::Failure;
 
-// Delay before the next run after the disk could not be written.
+// The delay before the next run after the disk could not be written.
 constexpr std::chrono::milliseconds kAfterDiskError(10000);
-// Disk beside the arrays of a job's results: heads, and the summary.
+// Disk space that a job's results take beside their arrays: heads and the summary.
 constexpr int64_t kOverheadBytes = 1 << 20;
 int64_t BytesOf(const std::vector<v1::ExtractEvent>& group) {
   int64_t bytes = 0;
@@ -50,7 +50,7 @@ void DetachedRun::Stop(Why why) {
 
 DetachedRun::Outcome DetachedRun::Run() {
   const absl::Status status = CatchExceptions([this] { return RunToEnd(); });
-  ticket_->ReleaseSlot(false);  // if it still has one
+  ticket_->ReleaseSlot(false);  // does nothing if the slot is released already
   if (uncommitted_) events_->DropUncommitted();
   events_.reset();
   if (job_.has_value()) job_->GiveBack();
@@ -70,7 +70,7 @@ absl::Status DetachedRun::RunToEnd() {
   job_->Appear(stored.image);
   bundles_total_ = static_cast<int>(stored.bundles_total);
   SPEXD_RETURN_IF_ERROR(OpenEvents(stored));
-  if (events_->content().has_summary) return absl::OkStatus();  // the server ended just before it noted this
+  if (events_->content().has_summary) return absl::OkStatus();  // the server died before it stored the end
   SPEXD_RETURN_IF_ERROR(store_->CheckInputs(stored, stop_.get_token()));
   SPEXD_RETURN_IF_ERROR(StartJob(stored));
   SPEXD_RETURN_IF_ERROR(WriteEvents(stored));
@@ -127,7 +127,7 @@ absl::Status DetachedRun::WriteEvents(const StoredJob& stored) {
     JobEvent event;
     const JobMailbox::Got got = job_->Next(&event);
     if (written.ok()) {
-      // All that came meanwhile becomes visible at once: a slow disk is asked less often.
+      // Commits only when no event waits, so that a slow disk gets fewer commits.
       written = CatchExceptions(
           [&] { return got == JobMailbox::Got::kEvent ? TakeEvent(std::move(event), stored) : Commit(); });
       if (!written.ok()) stop_.request_stop();
@@ -145,7 +145,7 @@ absl::Status DetachedRun::TakeEvent(JobEvent event, const StoredJob& stored) {
     return absl::OkStatus();
   }
   if (const auto* info = std::get_if<FrameInfoEvent>(&event)) return TakeFrameInfo(*info, stored);
-  // What an earlier run has written is not written again.
+  // Results of an earlier run are not written again.
   bool known = false;
   if (const auto* bundle = std::get_if<BundleEvent>(&event)) {
     known = content.bundles.count(static_cast<uint32_t>(bundle->bundle->bundle)) > 0;
@@ -221,7 +221,7 @@ DetachedRun::Outcome DetachedRun::Settle(absl::Status status) {
     parts_.metrics->CountRefusal(status);
     NoteEnd(*ended);
   }
-  // Aborted: it has ended meanwhile, by Cancel or its deadline. NotFound: and it has expired since.
+  // Aborted: the job has ended meanwhile, by Cancel or its deadline. NotFound: it has also expired.
   if (ended.ok() || absl::IsAborted(ended.status()) || absl::IsNotFound(ended.status())) return {};
   // The state cannot be written: the job has not ended.
   return {true, kAfterDiskError};

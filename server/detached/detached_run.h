@@ -1,4 +1,4 @@
-// One run of a detached job that has a slot: from its inputs on disk to its results on disk.
+// One run of a detached job in its slot, from its inputs on disk to its results on disk.
 #ifndef SPEXD_SERVER_DETACHED_DETACHED_RUN_H_
 #define SPEXD_SERVER_DETACHED_DETACHED_RUN_H_
 
@@ -19,23 +19,23 @@
 
 namespace spexd {
 
-// The job itself runs on a thread of its own; the thread that calls Run writes what it makes.
+// The job runs on a thread of its own. The thread that calls Run writes its results.
 class DetachedRun : public std::enable_shared_from_this<DetachedRun> {
  public:
-  // What becomes of the job.
+  // How the run ended.
   struct Outcome {
-    bool again = false;                  // it waits for another run ...
-    std::chrono::milliseconds delay{0};  // ... not before this has passed
+    bool again = false;                  // the job waits for another run
+    std::chrono::milliseconds delay{0};  // the time before the next run
   };
 
-  // `ticket`: of its slot, which is released when the engine is done with the job. Outlives the run.
+  // `ticket`: has a slot, which is released when the engine has finished the job. It outlives the run.
   DetachedRun(const ServerParts& parts, JobStore* store, std::string id, JobQueue::Ticket* ticket);
 
-  // Call it once. Does not throw. Its files may be left when it returns.
+  // Runs the job. Call it once. Does not throw. Files that the job does not need may remain.
   Outcome Run();
 
   enum class Why { kCancelled, kServerStops, kTimePassed };
-  // Ends the run soon; the first reason counts.
+  // Asks the run to end. If it is called more than once, the first reason counts.
   void Stop(Why why);
   const std::string& id() const { return id_; }
 
@@ -45,14 +45,14 @@ class DetachedRun : public std::enable_shared_from_this<DetachedRun> {
   // Starts the job on a thread of its own.
   absl::Status StartJob(const StoredJob& stored);
   void WaitForMore();
-  // Takes all events of the job, and writes them until one cannot be written. Returns once the job has ended.
+  // Takes all events of the job and writes them, until one cannot be written. Returns when the job has ended.
   absl::Status WriteEvents(const StoredJob& stored);
   absl::Status TakeEvent(JobEvent event, const StoredJob& stored);
   absl::Status TakeFrameInfo(const FrameInfoEvent& info, const StoredJob& stored);
-  // Disk for all results of the job, those that are there included.
+  // Reserves disk space for all results of the job, including those that are there.
   absl::Status Reserve(int64_t bytes);
   absl::Status Append(const std::vector<v1::ExtractEvent>& group);
-  absl::Status Commit();  // and show
+  absl::Status Commit();  // shows the events, too
   absl::Status Show();
   Outcome Settle(absl::Status status);
   Outcome WaitAgain(JobStore::Failure failure, std::chrono::milliseconds delay, const absl::Status& why);
@@ -64,21 +64,21 @@ class DetachedRun : public std::enable_shared_from_this<DetachedRun> {
   JobQueue::Ticket* const ticket_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::stop_source stop_;
-  std::atomic<int> why_ = -1;     // a Why, once it was stopped
-  std::optional<ServerJob> job_;  // once the store let it start
+  std::atomic<int> why_ = -1;     // the Why of Stop; -1: not stopped
+  std::optional<ServerJob> job_;  // set when the job starts
   std::optional<EventLogWriter> events_;
   bool uncommitted_ = false;
-  bool disk_failed_ = false;   // the event log could not be read or written ...
-  bool state_failed_ = false;  // ... or the state
+  bool disk_failed_ = false;   // the event log could not be read or written
+  bool state_failed_ = false;  // the state could not be written
   int bundles_total_ = 0;
-  int64_t reserved_ = 0;  // disk for all results of the job, as far as this run asked for it
+  int64_t reserved_ = 0;  // bytes of disk that this run asked for, for all results of the job
 
   Mutex mutex_;
   CondVar changed_;
-  bool more_ ABSL_GUARDED_BY(mutex_) = false;  // events, or the end of them
+  bool more_ ABSL_GUARDED_BY(mutex_) = false;  // there are events, or the last one has been taken
 };
 
-// Tells the log and the metrics that a job has ended, in a run or outside of one.
+// Logs and counts that a job has ended, in a run or outside of one.
 void NoteDetachedEnd(const ServerParts& parts, const StoredJob& job);
 
 }  // namespace spexd

@@ -64,11 +64,11 @@ absl::Status JobFrame::ReadInfo() {
 }
 
 int64_t JobFrame::bytes() const {
-  // Of a bin: its spectrum, the sky, and the list of bins with BAD2DFIT while it grows. Subtracting the sky
-  // takes less than that list.
+  // The bytes of a bin are its spectrum, the sky, and the list of BAD2DFIT bins while it grows. Subtracting
+  // the sky later takes less than that list.
   constexpr int64_t kBinBytes = 4 * (4 + kResolutionDiagonals) + (5 * 8 + 4) + 3 * 8;
-  constexpr int64_t kPerInfoByte = 4;                            // a text for each card, a table that grows
-  constexpr int64_t kEventBytes = 4 * int64_t{kMaxRecordBytes};  // its bytes, and the message
+  constexpr int64_t kPerInfoByte = 4;                            // a string per card, and a growing table
+  constexpr int64_t kEventBytes = 4 * int64_t{kMaxRecordBytes};  // a record's bytes, and its message
   return kBinBytes * fibres_ * bins_ + kPerInfoByte * info_bytes_ + kEventBytes;
 }
 
@@ -78,7 +78,7 @@ absl::StatusOr<Frame> JobFrame::Read(const std::stop_token& stop) const {
   while (reader.next() <= last_sequence_) {
     if (stop.stop_requested()) return absl::CancelledError("the job was stopped");
     SPEXD_ASSIGN_OR_RETURN(v1::ExtractEvent event, ReadEvent(&reader));
-    // The model and what else was made of the frame would only take memory.
+    // The model and the other products are not needed and would take memory.
     if (event.has_model() || (event.has_product() && event.product().product() != v1::PRODUCT_SKY)) continue;
     if (event.has_frame_info()) event.mutable_frame_info()->clear_model_rows();
     SPEXD_RETURN_IF_ERROR(assembler.Add(event));

@@ -1,4 +1,4 @@
-// The results of a detached job that ended well, as a frame again.
+// The frame of a detached job that ended well, read from its results.
 #ifndef SPEXD_SERVER_DETACHED_JOB_FRAME_H_
 #define SPEXD_SERVER_DETACHED_JOB_FRAME_H_
 
@@ -14,24 +14,26 @@
 
 namespace spexd {
 
-// Everything but the accessors blocks for the disk.
+// The inputs of Analyse that are detached jobs. All functions except the accessors may wait for the disk.
 class JobFrame {
  public:
-  // Reads what the job's first events tell of its frame. `store` must outlive this. NotFound, concealed as
-  // JobStore::Get does: the caller has no such job. FailedPrecondition: it has not ended, it failed, or some
-  // of its results are acknowledged. DataLoss: they are damaged. Unavailable: the disk cannot be read.
+  // Reads the frame's information from the job's first events. `store` must outlive this object. NotFound,
+  // with a concealed denial as in JobStore::Get: the caller has no such job. FailedPrecondition: the job has
+  // not ended, failed, or has acknowledged events. DataLoss: the results are damaged. Unavailable: the disk
+  // cannot be read.
   static absl::StatusOr<JobFrame> Open(JobStore* store, const Identity& caller, const std::string& id);
 
   const std::string& image() const { return image_; }  // the name of the frame's image
   int fibres() const { return fibres_; }
   int bins() const { return bins_; }
-  // Its header and its fibermap, as they are on disk.
+  // The bytes of the frame's header and fibermap on disk.
   int64_t table_bytes() const { return info_bytes_; }
-  // An upper estimate of the memory that Read's result takes, and Read itself meanwhile.
+  // An upper estimate of the memory of Read: its result and what it needs meanwhile.
   int64_t bytes() const;
 
-  // The frame, less its sky if the job made one (SkySubtracted). Errors as Open, FailedPrecondition also
-  // where the results were removed since; Cancelled once a stop is requested. Throws std::bad_alloc.
+  // Reads the frame, sky-subtracted if the job made the sky (SkySubtracted). Errors as in Open, and
+  // FailedPrecondition: the results were removed meanwhile; Cancelled: a stop was requested. Throws
+  // std::bad_alloc.
   absl::StatusOr<Frame> Read(const std::stop_token& stop) const;
 
  private:
@@ -41,7 +43,7 @@ class JobFrame {
   EventLogReader Reader() const { return {store_->folder().EventsPath(id_), id_, 0}; }
   absl::StatusOr<v1::ExtractEvent> ReadEvent(EventLogReader* reader) const;
   absl::Status ReadInfo();
-  // How errors begin that tell of damage.
+  // The beginning of messages about damage.
   std::string Damaged() const;
 
   JobStore* store_;
@@ -49,7 +51,7 @@ class JobFrame {
   uint64_t last_sequence_;
   std::string image_;
   int fibres_ = 0, bins_ = 0;
-  int64_t info_bytes_ = 0;  // of the messages of the frame's information
+  int64_t info_bytes_ = 0;  // size of the FrameInfo messages
 };
 
 }  // namespace spexd

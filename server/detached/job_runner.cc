@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Delay before a job that found the queue full, or no thread, is brought again, if the refusal names none.
+// The delay before a new try for a job that found the queue full or no thread, if the refusal has no delay.
 constexpr std::chrono::milliseconds kWhenRefused(1000);
 
 double SecondsOf(steady_clock::time_point when) {
@@ -38,12 +38,12 @@ JobRunner::JobRunner(const ServerParts& parts, JobStore* store, CleanUp clean_up
 JobRunner::~JobRunner() { StopRuns(); }
 
 void JobRunner::Add(const StoredJob& stored) {
-  // A death of the server is put down to all jobs that were running. A job that has one try left gets it
-  // without other detached jobs, so that none of these can be what ends it.
+  // A death of the server counts for all jobs that were running. A job's last try therefore excludes other
+  // detached jobs, so that none of these can end it.
   WaitingJobs::Job job = {stored.id, stored.owner,     static_cast<int>(stored.priority),
                           0,         stored.number,    "",
                           "",        IsLastTry(stored)};
-  // A header that is damaged ends the job when it runs.
+  // A job with a damaged header ends when it runs.
   CatchExceptions([&] {
     v1::JobHeader header;
     if (!header.ParseFromString(stored.header)) return;
@@ -100,7 +100,7 @@ void JobRunner::Feed() {
     later_.erase(later_.begin());
   }
   ask_again_ = steady_clock::time_point::max();
-  std::set<std::string> refused;  // owners
+  std::set<std::string> refused;  // owners whose job the queue has refused
   const auto may_enter = [&](const std::string& owner) {
     return HasRoomFor(owner) && refused.count(owner) == 0;
   };
@@ -114,7 +114,7 @@ void JobRunner::Feed() {
       continue;
     }
     waiting_.Add(*job);
-    refused.insert(job->owner);  // another owner's limits may leave room
+    refused.insert(job->owner);  // the limits of other owners may leave room
     ask_again_ = std::min(ask_again_, now + RetryDelayOf(entered).value_or(kWhenRefused));
   }
   ArmTimer();
@@ -157,7 +157,7 @@ absl::Status JobRunner::EnterQueue(Entry* entry) {
   JobClaim claim;
   claim.identity = job.owner;
   claim.shares = parts_.access->SharesOf(job.owner);
-  claim.reader = job.owner + " on disk";  // the event log keeps up, whoever reads it
+  claim.reader = job.owner + " on disk";  // the event log is never a slow reader
   claim.priority = job.priority;
   claim.psf = job.psf;
   claim.kind = job.kind;
@@ -181,7 +181,7 @@ void JobRunner::SlotGranted(const std::string& id, uint64_t number) {
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;  // cancelled, or the server drains
   Entry& entry = *found->second;
-  if (entry.number != number) return;  // it had made way for another job, and is in the queue again
+  if (entry.number != number) return;  // the slot was for an earlier entry of the job
   parts_.metrics->ObserveStage("queue",
                                std::chrono::duration<double>(steady_clock::now() - entry.joined).count());
   if (const absl::Status started = StartRun(&entry); !started.ok()) {
@@ -191,7 +191,7 @@ void JobRunner::SlotGranted(const std::string& id, uint64_t number) {
   Feed();
 }
 
-// The ticket stays where it is until RunEnded.
+// entry->ticket does not move before RunEnded.
 absl::Status JobRunner::StartRun(Entry* entry) {
   const std::string& id = entry->job.id;
   entry->clock = std::make_unique<StallWatchdog::Watch>(

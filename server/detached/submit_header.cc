@@ -21,7 +21,7 @@ absl::Status CheckRequestId(const std::string& id) {
       absl::StrFormat("request_id has %d characters, must have 1 to %d", id.size(), kMaxRequestIdBytes));
 }
 
-// Fields that this version does not know are left out: nothing bounds them.
+// Serialises the header deterministically. Unknown fields are discarded, because their size has no limit.
 std::string BytesOf(v1::JobHeader header) {
   header.DiscardUnknownFields();
   std::string bytes;

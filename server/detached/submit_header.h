@@ -1,4 +1,4 @@
-// What the header of a Submit call says: its checks, and what the store keeps of it.
+// The header of a Submit call: its checks, and its conversion to a stored job.
 #ifndef SPEXD_SERVER_DETACHED_SUBMIT_HEADER_H_
 #define SPEXD_SERVER_DETACHED_SUBMIT_HEADER_H_
 
@@ -10,10 +10,11 @@
 
 namespace spexd {
 
-// InvalidArgument names the field, its value and the limit. Sources of inputs are InputReceiver's to check.
+// Checks all but the sources of inputs, which InputReceiver checks. InvalidArgument names the field, its
+// value and the limit.
 absl::Status CheckSubmitHeader(const v1::SubmitHeader& header, double max_keep_seconds);
 
-// The header's job, without owner, trace and digest. The same headers give the same bytes of
+// Returns the header's job, without owner, trace and digest. Equal headers give equal bytes of
 // StoredJob::header.
 StoredJob JobOf(const v1::SubmitHeader& header, int64_t default_keep_seconds);
 

@@ -1,5 +1,5 @@
-// Which detached job is brought before the queue next: jobs that run alone go first; then owners alternate;
-// of one owner's jobs, those of higher priority go first, and age makes up for priority.
+// The order in which detached jobs join the queue. Jobs that run alone go first. Then owners alternate. Of
+// one owner's jobs, those of higher priority go first, and age adds to priority.
 #ifndef SPEXD_SERVER_DETACHED_WAITING_JOBS_H_
 #define SPEXD_SERVER_DETACHED_WAITING_JOBS_H_
 
@@ -14,29 +14,29 @@
 
 namespace spexd {
 
-// Not safe to use from many threads.
+// The waiting jobs. Not safe to use from many threads at once.
 class WaitingJobs {
  public:
   struct Job {
     std::string id, owner;
     int priority = 0;
-    double submitted = 0;   // seconds of a clock that nobody sets
+    double submitted = 0;   // seconds of a monotonic clock
     int64_t number = 0;     // in the order of submission
     std::string psf, kind;  // see JobClaim
-    bool alone = false;     // no other detached job runs beside it
+    bool alone = false;     // no other detached job may run at the same time
   };
 
-  // The process ends if there is no memory for the job's entry.
+  // Adds a job. Without memory for it, the process ends.
   void Add(const Job& job) noexcept;
-  void Remove(const std::string& id);  // if it is there
-  // Takes the next job out of the owners that `may_enter`, if there is one.
+  void Remove(const std::string& id);  // does nothing if the job does not wait
+  // Removes and returns the next job of the owners for whom `may_enter` is true; nullopt: there is none.
   std::optional<Job> Next(absl::FunctionRef<bool(const std::string& owner)> may_enter);
-  // Whether a job goes before another one of its owner.
+  // Whether `job` goes before `other`, which has the same owner.
   static bool Before(const Job& job, const Job& other) { return RankOf(job) < RankOf(other); }
-  // Jobs of the same owner that are before it; 0 if it is not waiting.
+  // Returns the number of jobs of the same owner that go before this one; 0 if it does not wait.
   int Position(const std::string& id) const;
   bool Has(const std::string& id) const { return jobs_.count(id) > 0; }
-  // Whether a job waits that runs alone.
+  // Whether any waiting job runs alone.
   bool HasAlone() const { return alone_ > 0; }
   int size() const { return static_cast<int>(jobs_.size()); }
 
@@ -53,8 +53,8 @@ class WaitingJobs {
   }
 
   std::map<std::string, Job> jobs_;               // by id
-  std::map<std::string, std::set<Rank>> owners_;  // those with jobs
-  int alone_ = 0;                                 // of jobs_, those that run alone
+  std::map<std::string, std::set<Rank>> owners_;  // owners with waiting jobs
+  int alone_ = 0;                                 // number of waiting jobs that run alone
   std::string last_owner_;
 };
 

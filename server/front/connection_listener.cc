@@ -23,14 +23,14 @@
 namespace spexd {
 namespace {
 
-// How long no connection is accepted if there is not even a descriptor to refuse clients with.
+// The pause in accepting connections if there is not even a spare descriptor.
 constexpr int kPauseMs = 500;
-// Connections that are accepted before the silent ones are heard again.
+// The most connections that are accepted before silent ones are polled again.
 constexpr int kMaxAtOnce = 64;
 
 FileDescriptor SpareDescriptor() { return FileDescriptor(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 
-// Who is counted as one peer: an address, or a user of this machine.
+// Returns the peer for the limits: an address, or a user of this machine.
 std::string PeerOf(int connection) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
@@ -54,7 +54,7 @@ ino_t InodeOf(int descriptor) {
   return fstat(descriptor, &file) == 0 ? file.st_ino : 0;
 }
 
-// Whether the error concerns only this connection, which was closed or too slow. Others may be accepted.
+// Whether the error of accept concerns only one connection, so that others may be accepted.
 bool IsOfOneConnection(int error) {
   return error == ECONNABORTED || error == EPROTO || error == EPERM || error == ENETDOWN ||
          error == ENOPROTOOPT || error == EHOSTDOWN || error == ENONET || error == EHOSTUNREACH ||
@@ -65,7 +65,7 @@ bool IsOutOfDescriptors(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-// Whether a connection waits to be accepted. Without descriptors accept fails before it has looked.
+// Whether a connection waits to be accepted. Without descriptors, accept fails whether or not one waits.
 bool IsAnyWaiting(int listening) {
   pollfd polled = {listening, POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
@@ -93,7 +93,7 @@ ConnectionListener::ConnectionListener(ListeningSockets sockets, const Limits& l
 
 ConnectionListener::~ConnectionListener() {
   const uint64_t one = 1;
-  if (write(wake_.get(), &one, sizeof(one)) != sizeof(one)) std::abort();  // an eventfd takes a 1
+  if (write(wake_.get(), &one, sizeof(one)) != sizeof(one)) std::abort();  // cannot fail
   thread_.join();
 }
 
@@ -112,7 +112,7 @@ void ConnectionListener::Loop() {
   const absl::Status ended = CatchExceptions([this] {
     for (;;) SPEXD_RETURN_IF_ERROR(Wait());
   });
-  if (absl::IsCancelled(ended)) return;  // the destructor asked for it
+  if (absl::IsCancelled(ended)) return;  // by the destructor
   MutexLock lock(&mutex_);
   status_ = absl::UnavailableError(absl::StrCat("no connections are accepted any more: ", ended.message()));
 }
@@ -202,8 +202,8 @@ void ConnectionListener::TurnAway(int listening) {
 
 void ConnectionListener::Admit(FileDescriptor connection, const std::string& peer) {
   const int on = 1;
-  setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // not for Unix sockets
-  // While sent data are not acknowledged, gRPC sends no pings. Only this timeout then detects a lost peer.
+  setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // no effect on Unix sockets
+  // gRPC sends no pings while sent data are unacknowledged. Only this timeout then detects a lost peer.
   const auto unacknowledged = static_cast<unsigned>(limits_.unacknowledged.count());
   setsockopt(connection.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged, sizeof(unacknowledged));
   if (!MakeRoom(peer)) return CountRefused();
@@ -223,7 +223,8 @@ bool ConnectionListener::MakeRoom(const std::string& peer) {
       if (!full && !peer_is_full) return true;
       if (!forgotten_) ForgetClosed();
     }
-    // Not for each one of a flood: it asks for every connection that gRPC has.
+    // ForgetClosed looks at every connection that gRPC has. In a flood it must not run for each new
+    // connection.
     if (std::exchange(forgotten_, true) && !CloseOldestSilent(peer_is_full ? &peer : nullptr)) return false;
   }
 }

@@ -1,9 +1,10 @@
-// Accepts connections for gRPC, and limits them. gRPC's own listener has no limit, and does not recover once
-// it ran out of file descriptors.
+// The listener of the gRPC port. It accepts connections and limits their number. gRPC's own listener has no
+// limit and does not recover when it has run out of file descriptors.
 //
-// A connection is silent until its client has sent something: the first bytes of HTTP/2, or of TLS, are the
-// client's. gRPC gets it then. Until then it is kept here, counts towards the limits, and is the first to go:
-// a new connection for which there is no room takes the place of the oldest silent one.
+// A connection is silent until its client has sent something. (In HTTP/2 and in TLS the client sends first.)
+// The listener keeps silent connections and gives a connection to gRPC when it is no longer silent. Silent
+// connections count towards the limits. A new connection for which there is no room replaces the oldest
+// silent one.
 #ifndef SPEXD_SERVER_FRONT_CONNECTION_LISTENER_H_
 #define SPEXD_SERVER_FRONT_CONNECTION_LISTENER_H_
 
@@ -31,31 +32,33 @@ namespace spexd {
 class ConnectionListener {
  public:
   struct Limits {
-    int connections = 0, of_a_peer = 0;  // silent ones and those that gRPC has
-    // A connection whose peer does not acknowledge what was sent for so long is ended by the kernel.
+    int connections = 0, of_a_peer = 0;  // silent connections and those that gRPC has
+    // The time for which sent data may be unacknowledged before the kernel ends the connection.
     std::chrono::milliseconds unacknowledged = std::chrono::minutes(15);
-    std::chrono::milliseconds silent = std::chrono::seconds(10);  // a connection is closed after that
+    std::chrono::milliseconds silent = std::chrono::seconds(10);  // the time limit of silence
   };
   struct Callbacks {
-    // A connection on which there is something to read. Nonblocking; whoever takes it closes it.
+    // Takes a connection on which there is something to read. It is nonblocking.
     std::function<void(FileDescriptor connection)> take;
-    std::function<void()> refused;  // a connection was closed for a limit
+    std::function<void()> refused;  // called when a connection was closed because of a limit
   };
 
-  // Accepts on a thread of its own until it is destroyed.
+  // Accepts connections on a thread of its own until the listener is destroyed.
   ConnectionListener(ListeningSockets sockets, const Limits& limits, Callbacks callbacks);
   ~ConnectionListener();
 
-  // Unavailable, with the reason, once no more connections can be accepted. Running out of file descriptors
-  // is no such reason: connections are closed then, until there are descriptors again.
+  // Unavailable, with the reason: no more connections can be accepted. A lack of file descriptors is no such
+  // reason; connections are then closed until there are descriptors.
   absl::Status Check() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Connections that are not closed yet, silent ones included.
+  // Returns the number of open connections, including silent ones.
   int connections() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Connections that were closed for a limit, silent ones in favour of a new one included.
+  // Returns the number of connections that were closed because of a limit, including silent ones that were
+  // replaced.
   int64_t refused() const { return refused_; }
 
  private:
-  // Whoever took a connection closes it without a word: it is there while its descriptor is the same socket.
+  // A connection that was given to gRPC, which does not report when it closes it. The connection is open
+  // while its descriptor refers to the same inode.
   struct Connection {
     int descriptor;
     ino_t inode;
@@ -70,18 +73,19 @@ class ConnectionListener {
 
   void Loop();
   absl::Status Wait();
-  // Passes on, or closes, the silent connections of which `polled`, in their order, has news.
+  // Passes on or closes silent connections, by the results of poll, which are in the order of silent_.
   void Hear(absl::Span<const pollfd> polled);
   void CloseSilentTooLong();
   int MillisecondsToNextClose() const;
   absl::Status Accept(int listening);
-  // Closes what waits, though there are no descriptors.
+  // Accepts and closes a waiting connection by means of the spare descriptor.
   void TurnAway(int listening);
   void CountRefused();
   void Admit(FileDescriptor connection, const std::string& peer);
-  // Whether there is room for one more of that peer, once the oldest silent ones are closed.
+  // Makes room for one more connection of the peer by closing the oldest silent ones. Returns false if it
+  // cannot.
   bool MakeRoom(const std::string& peer);
-  // Closes the oldest silent connection, of that peer if given; false: there is none.
+  // Closes the oldest silent connection, of `peer` if given. Returns false if there is none.
   bool CloseOldestSilent(const std::string* peer);
   Silent::iterator PassOn(Silent::iterator one);
   Silent::iterator Close(Silent::iterator one);
@@ -92,15 +96,15 @@ class ConnectionListener {
   const ListeningSockets sockets_;
   const Limits limits_;
   const Callbacks callbacks_;
-  FileDescriptor wake_;   // becomes readable at the end
-  FileDescriptor spare_;  // given up where there are no others, to accept and close a connection
+  FileDescriptor wake_;   // becomes readable when the listener is destroyed
+  FileDescriptor spare_;  // given up when there are no others, to accept and close a connection
   std::atomic<int64_t> refused_ = 0;
-  // Touched by the thread alone.
+  // Only the thread uses these.
   Silent silent_;           // oldest first
-  bool forgotten_ = false;  // closed connections were looked for since the last wait
+  bool forgotten_ = false;  // ForgetClosed was called since the last wait
   mutable Mutex mutex_;
   std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);
-  // All connections, silent ones included, and those of each peer that has one.
+  // The number of all connections, including silent ones, and that of each peer that has any.
   int open_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::string, int> of_peer_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

@@ -7,7 +7,7 @@
 namespace spexd {
 namespace {
 
-// gRPC's log function has no argument of its owner's: this is the way to it.
+// The log for gRPC's log function, which has no argument for its owner.
 struct Target {
   Mutex mutex;
   Logger* log ABSL_GUARDED_BY(mutex) = nullptr;

@@ -1,5 +1,5 @@
-// gRPC's own messages (a handshake that failed, say) as lines of the log. gRPC would write them to stderr
-// itself, and wait there for whoever reads it.
+// gRPC's own messages, such as failed handshakes, as lines of the log. Otherwise gRPC would write them to
+// stderr and block if nobody reads it.
 #ifndef SPEXD_SERVER_FRONT_GRPC_LOG_H_
 #define SPEXD_SERVER_FRONT_GRPC_LOG_H_
 
@@ -7,8 +7,8 @@
 
 namespace spexd {
 
-// While it lives, gRPC's errors go to `log`, as the event "grpc". gRPC has one function for the whole
-// process: of several servers in one process the last that started gets them.
+// Sends gRPC's errors to `log`, as the event "grpc", while the object lives. gRPC has one log function for
+// the whole process. Of several servers in one process, the one that started last gets the errors.
 class GrpcLog {
  public:
   explicit GrpcLog(Logger* log);

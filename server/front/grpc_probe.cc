@@ -22,8 +22,8 @@ absl::Status NoAnswer(const std::string& address, std::chrono::milliseconds pati
       absl::StrFormat("gRPC at %s does not answer within %d ms", address, patience.count()));
 }
 
-// Notes that the server's certificate came, and goes no further: the server would report a client that
-// refuses it, or that has none of its own, as an error.
+// Notes that the server's certificate has arrived and suspends the handshake. The server would log an error
+// if the client refused the certificate or had none of its own.
 int NoteCertificate(X509_STORE_CTX* store, void* greeted) {
   *static_cast<bool*>(greeted) = true;
   SSL_set_retry_verify(
@@ -35,7 +35,7 @@ int NoteCertificate(X509_STORE_CTX* store, void* greeted) {
 
 absl::Status ProbeGrpc(const std::string& address, std::chrono::milliseconds patience) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // no connection that is there already
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // opens a new connection
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   const auto channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
   if (channel->WaitForConnected(std::chrono::system_clock::now() + patience)) return absl::OkStatus();

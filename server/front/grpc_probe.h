@@ -1,4 +1,4 @@
-// Whether a gRPC port is served.
+// Probes of the gRPC port.
 #ifndef SPEXD_SERVER_FRONT_GRPC_PROBE_H_
 #define SPEXD_SERVER_FRONT_GRPC_PROBE_H_
 
@@ -9,13 +9,13 @@
 
 namespace spexd {
 
-// Makes a connection of its own to `address` (host:port or unix:path) and waits for gRPC's greeting there.
-// Unavailable if none comes in time: a listener that no longer accepts still takes connections into its
-// queue.
+// Connects to `address` (host:port or unix:path) and waits for gRPC's greeting. Unavailable: none comes in
+// `patience`. (A connection alone proves nothing, because the kernel queues connections for a listener that
+// does not accept any.)
 absl::Status ProbeGrpc(const std::string& address, std::chrono::milliseconds patience);
 
-// The same of a port with TLS, which greets with its certificate. Nothing is verified, and no certificate is
-// shown.
+// Does the same for a port with TLS, which greets with its certificate. The certificate is not verified, and
+// no client certificate is sent.
 absl::Status ProbeTls(const std::string& address, std::chrono::milliseconds patience);
 
 }  // namespace spexd

@@ -19,8 +19,8 @@
 namespace spexd {
 namespace {
 
-// Maximum number of connections that were ended to make way and that the library has not closed yet. It
-// accepts up to 10 before it looks at those that have ended.
+// The maximum number of connections that were ended for newer ones and that libmicrohttpd has not closed yet.
+// It accepts up to 10 before it looks at ended ones.
 constexpr int kMaxEnding = 16;
 
 struct Answer {
@@ -29,7 +29,7 @@ struct Answer {
   const char* type = "text/plain; charset=utf-8";
 };
 
-// The address of a peer, without its port.
+// Returns the address of a peer, without its port.
 std::string AddressOf(const sockaddr* peer) {
   char text[NI_MAXHOST] = "";
   getnameinfo(peer, peer->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in), text,
@@ -52,7 +52,7 @@ Answer AnswerTo(const HttpServer::Handlers& handlers, absl::string_view method, 
 
 }  // namespace
 
-// libmicrohttpd with one thread for all connections, which waits for none of them.
+// libmicrohttpd with one thread for all connections, which blocks on none of them.
 class HttpServer::Daemon {
  public:
   Daemon(Handlers handlers, const Limits& limits) : handlers_(std::move(handlers)), limits_(limits) {}
@@ -60,7 +60,7 @@ class HttpServer::Daemon {
     if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
   }
 
-  // Takes the listener.
+  // Starts the thread, which takes ownership of the listening socket.
   absl::Status Run(FileDescriptor listener) {
     daemon_ =
         MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, nullptr, nullptr, &Daemon::Serve, this,  //
@@ -80,17 +80,17 @@ class HttpServer::Daemon {
   }
 
  private:
-  // A connection that the library has not closed yet, with its limit of time.
+  // A connection that libmicrohttpd has not closed yet, with its time limit.
   struct Connection {
     Connection(StallWatchdog* watchdog, int descriptor, std::string address)
         : socket(descriptor), peer(std::move(address)), watch(watchdog, [descriptor] { End(descriptor); }) {}
     const int socket;
     const std::string peer;
     StallWatchdog::Watch watch;
-    bool made_way = false;  // for a newer one: ended
+    bool made_way = false;  // ended for a newer connection
   };
 
-  // The library finds the connection ended and closes it.
+  // Ends a connection; libmicrohttpd notices and closes it.
   static void End(int socket) { shutdown(socket, SHUT_RDWR); }
 
   static MHD_Result Serve(void* self, MHD_Connection* connection, const char* path, const char* method,
@@ -103,7 +103,7 @@ class HttpServer::Daemon {
       MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer.type);
       MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
       MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-      // The page holds names that clients chose: whatever they are, nothing in it is run or fetched.
+      // The page has names that clients chose. The browser must not run or fetch anything in it.
       MHD_add_response_header(response, "Content-Security-Policy",
                               "default-src 'none'; style-src 'unsafe-inline'");
       MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
@@ -115,7 +115,7 @@ class HttpServer::Daemon {
     }
   }
 
-  // The library keeps a pointer to each connection of ours.
+  // Called by libmicrohttpd when a connection begins and ends. It keeps `ours`, a pointer to our Connection.
   static void Note(void* self, MHD_Connection* connection, void** ours, MHD_ConnectionNotificationCode what) {
     Daemon* const daemon = static_cast<Daemon*>(self);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
@@ -136,14 +136,14 @@ class HttpServer::Daemon {
     }
   }
 
-  // Ends the oldest connection, of the peer if given, if the newest is one more than `limit`.
+  // Ends the oldest connection, of `peer` if given, if there are more than `limit`.
   void EndOldestBeyond(int limit, const std::string* peer) {
     const auto counts = [peer](const Connection& one) {
       return !one.made_way && (peer == nullptr || one.peer == *peer);
     };
     if (std::count_if(connections_.begin(), connections_.end(), counts) <= limit) return;
     Connection& oldest = *std::find_if(connections_.begin(), connections_.end(), counts);
-    handlers_.refused();  // first, so that whoever sees the connection end finds it counted
+    handlers_.refused();  // before the end, so that a client that sees the end finds it counted
     oldest.made_way = true;
     End(oldest.socket);
   }
@@ -151,7 +151,7 @@ class HttpServer::Daemon {
   const Handlers handlers_;
   const Limits limits_;
   StallWatchdog watchdog_;
-  std::list<Connection> connections_;  // in the order in which they came; of the library's thread alone
+  std::list<Connection> connections_;  // oldest first; only libmicrohttpd's thread uses it
   MHD_Daemon* daemon_ = nullptr;
 };
 

@@ -46,7 +46,7 @@ void SetPort(sockaddr* address, int port) {
   }
 }
 
-// The inode of a socket's file; none: there is no such file.
+// Returns the inode of a socket's file; nullopt: there is no such file.
 std::optional<ino_t> SocketFile(const std::string& path) {
   struct stat file = {};
   if (lstat(path.c_str(), &file) != 0 || !S_ISSOCK(file.st_mode)) return std::nullopt;
@@ -79,7 +79,7 @@ absl::StatusOr<ListeningSockets> ListeningSockets::OnPort(const std::string& hos
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     FileDescriptor socket = NewSocket(one->ai_family);
     SetPort(one->ai_addr, listening.port_);
-    // Not SO_REUSEPORT: two servers on one port are a mistake.
+    // SO_REUSEPORT is not set, because two servers on one port are a mistake.
     const int on = 1;
     if (socket.get() < 0 || setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
         !Listen(socket, one->ai_addr, one->ai_addrlen)) {

@@ -1,4 +1,4 @@
-// Sockets that listen at an address of --listen or --http.
+// The sockets that listen at an address of --listen or --http.
 #ifndef SPEXD_SERVER_FRONT_LISTENING_SOCKETS_H_
 #define SPEXD_SERVER_FRONT_LISTENING_SOCKETS_H_
 
@@ -12,14 +12,15 @@
 
 namespace spexd {
 
-// Nonblocking. A Unix socket's file is removed at the end, unless another server has put its own there.
+// Nonblocking sockets. The destructor removes the file of a Unix socket, unless another server has replaced
+// it.
 class ListeningSockets {
  public:
-  // One socket for each address that the host's name has, all on one port; port 0: chosen by the kernel.
-  // Unavailable if none can be had.
+  // Opens one socket for each address of the host's name, all on one port. Port 0: the kernel chooses one.
+  // Unavailable: no address is available.
   static absl::StatusOr<ListeningSockets> OnPort(const std::string& host, int port);
-  // Takes the place of a file that a server left behind. Unavailable if a server listens there, or none can.
-  // InvalidArgument: the path is too long.
+  // Opens a Unix socket and replaces a file that a dead server left. Unavailable: another server listens
+  // there, or the path cannot be used. InvalidArgument: the path is too long.
   static absl::StatusOr<ListeningSockets> OnPath(const std::string& path);
 
   ListeningSockets(ListeningSockets&& other) noexcept = default;
@@ -27,7 +28,7 @@ class ListeningSockets {
 
   std::vector<FileDescriptor>& sockets() { return sockets_; }
   const std::vector<FileDescriptor>& sockets() const { return sockets_; }
-  int port() const { return port_; }  // 0 on a path
+  int port() const { return port_; }  // 0 for a Unix socket
 
  private:
   ListeningSockets() = default;

@@ -36,7 +36,7 @@ absl::Status Wrong(const char* flag, const std::string& file, absl::string_view 
   return absl::InvalidArgumentError(absl::StrFormat("%s \"%s\": %s", flag, file, why));
 }
 
-// The same error with OpenSSL's reason.
+// Returns the error for a file with OpenSSL's reason.
 absl::Status Wrong(const char* flag, const std::string& file) {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
   absl::Status wrong = Wrong(flag, file, reason == nullptr ? "a PEM block is damaged" : reason);
@@ -44,7 +44,7 @@ absl::Status Wrong(const char* flag, const std::string& file) {
   return wrong;
 }
 
-// How many PEM blocks of any kind a text has. Nullopt: one cannot be read.
+// Returns the number of PEM blocks of any kind; nullopt: one cannot be read.
 std::optional<int> CountBlocks(const std::string& pem) {
   const Text text = TextOf(pem);
   for (int blocks = 0;; ++blocks) {
@@ -62,8 +62,8 @@ std::optional<int> CountBlocks(const std::string& pem) {
   }
 }
 
-// The text of a file of which gRPC and OpenSSL leave nothing out. gRPC reads up to a NUL byte; OpenSSL passes
-// over a block whose first line is damaged or cut, and a chain would lack that certificate.
+// Reads a file and checks that gRPC and OpenSSL will use all of it. gRPC reads only up to a NUL byte. OpenSSL
+// skips a block whose first line is damaged, and a chain would then lack a certificate.
 absl::StatusOr<std::string> ReadPem(const char* flag, const std::string& file) {
   SPEXD_ASSIGN_OR_RETURN(std::string pem, ReadSmallFile(flag, file));
   if (pem.find('\0') != std::string::npos) return Wrong(flag, file, "contains a NUL byte");
@@ -81,11 +81,11 @@ absl::StatusOr<std::string> ReadPem(const char* flag, const std::string& file) {
                                marks, 2 * *blocks));
 }
 
-// A key with a pass phrase is refused: nobody is there to give it.
+// Refuses keys with a pass phrase, because nobody could enter it.
 int NoPassPhrase(char*, int, int, void*) { return 0; }
 
-// When the first of a text's certificates to expire does, in seconds since 1970. Nullopt: it has none, or one
-// that is damaged. The certificate at the top is given to `context` as the server's, unless it is null.
+// Returns when the first of the certificates expires, in seconds since 1970; nullopt: there is none, or one
+// is damaged. Gives the first certificate to `context` as the server's, unless `context` is null.
 std::optional<int64_t> ExpiryOfCertificates(const std::string& pem, SSL_CTX* context) {
   const Text text = TextOf(pem);
   int64_t expiry = std::numeric_limits<int64_t>::max();
@@ -101,7 +101,7 @@ std::optional<int64_t> ExpiryOfCertificates(const std::string& pem, SSL_CTX* con
   }
 }
 
-// Whether a text has the key of the context's certificate.
+// Whether the text has the key of the context's certificate.
 bool HasKey(const std::string& pem, SSL_CTX* context) {
   const Text text = TextOf(pem);
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
@@ -109,7 +109,8 @@ bool HasKey(const std::string& pem, SSL_CTX* context) {
   return key != nullptr && SSL_CTX_use_PrivateKey(context, key.get()) == 1;
 }
 
-// A port's credentials by gRPC's C interface: its C++ ones read files by themselves, or never again.
+// A port's credentials by gRPC's C interface. Those of the C++ interface read the files themselves or never
+// read them again.
 class Credentials final : public grpc::ServerCredentials {
  public:
   explicit Credentials(grpc_server_credentials* credentials) : credentials_(credentials) {}
@@ -184,7 +185,7 @@ grpc_ssl_certificate_config_reload_status TlsCertificates::Fetch(
   MutexLock lock(&own.mutex_);
   if (own.given_ == own.renewals_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   const grpc_ssl_pem_key_cert_pair pair = {own.files_.key.c_str(), own.files_.certificate.c_str()};
-  // gRPC aborts without authorities, even where it asks for no client's certificate and uses none.
+  // gRPC aborts without authorities, even if it asks for no client certificate and does not use them.
   const std::string& authorities =
       own.files_.client_ca.empty() ? own.files_.certificate : own.files_.client_ca;
   *config = grpc_ssl_server_certificate_config_create(authorities.c_str(), &pair, 1);

@@ -10,9 +10,9 @@
 namespace spexd {
 namespace {
 
-// These keys of jobs are made by StrCat, which throws if memory runs out: StrFormat would end the process.
+// The keys are made by StrCat, which throws if memory runs out. StrFormat would end the process.
 
-// The PSF as far as the header names it; "" if only its bytes would tell.
+// Returns a name of the PSF; "" if the header does not identify it.
 std::string PsfOf(const v1::InputSource& source) {
   if (source.has_psf_hash()) return absl::StrCat("sha256:", source.psf_hash());
   if (source.has_path()) return absl::StrCat("path:", source.path());
@@ -29,7 +29,7 @@ std::string GridOf(const v1::JobHeader& header) {
   return absl::StrCat(" ", bits(grid.first()), " ", bits(grid.step()), " ", grid.count(), bundles);
 }
 
-// The claim with who asks, and who reads the results.
+// Returns the claim with the caller and the reader of the results.
 JobClaim Of(const Identity& caller, const std::string& peer, JobClaim claim) {
   claim.identity = caller.name;
   claim.shares = caller.shares;
@@ -37,7 +37,7 @@ JobClaim Of(const Identity& caller, const std::string& peer, JobClaim claim) {
   return claim;
 }
 
-// The same for counts that differ by less than a factor of 2; 0 for what the job leaves open.
+// Returns the class of a count: the number of its binary digits. 0 for a count that the job leaves open.
 int SizeClass(uint32_t count) { return static_cast<int>(std::bit_width(count)); }
 
 }  // namespace

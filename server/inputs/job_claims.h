@@ -1,4 +1,4 @@
-// What a job's header tells the queue.
+// The claims of jobs: what their headers tell the queue.
 #ifndef SPEXD_SERVER_INPUTS_JOB_CLAIMS_H_
 #define SPEXD_SERVER_INPUTS_JOB_CLAIMS_H_
 
@@ -11,14 +11,14 @@
 
 namespace spexd {
 
-// What the header alone tells: priority, PSF and kind. REQUIRES: ToJobSpec of it is OK.
+// Returns a claim with what the header alone tells: priority, PSF and kind. REQUIRES: ToJobSpec(header) is
+// OK.
 JobClaim ClaimOf(const v1::JobHeader& header);
 
-// The claim of a job, all but its bytes and deadline. `peer`: who reads the results, as gRPC names him
-// ("ipv4:10.0.0.7:41234"): readers are told apart by identity and address. REQUIRES: ToJobSpec of the header
-// is OK.
+// Returns the claim of a job without its bytes and deadline. `peer`: gRPC's name of the client that reads the
+// results ("ipv4:10.0.0.7:41234"); a reader is an identity at an address. REQUIRES: ToJobSpec(header) is OK.
 JobClaim ClaimOf(const v1::JobHeader& header, const Identity& caller, const std::string& peer);
-// The same of an analysis. REQUIRES: ToAnalysisSpec of the header is OK.
+// Returns the claim of an analysis. REQUIRES: ToAnalysisSpec(header) is OK.
 JobClaim ClaimOf(const v1::AnalysisHeader& header, const Identity& caller, const std::string& peer);
 
 }  // namespace spexd

@@ -32,7 +32,7 @@ absl::Status CheckSide(const char* field, uint32_t value) {
       absl::StrFormat("image.raw.%s is %d, must be 1 to %d", field, value, kMaxCcdSide));
 }
 
-// Memory that readers of a file of `bytes` usually take for its headers and tables.
+// Returns the memory that readers of a file of `bytes` usually take for its headers and tables.
 int64_t UsualStructureBytes(int64_t bytes) {
   constexpr int64_t kUsualBytes = int64_t{8} << 20;
   return std::min(2 * bytes, kUsualBytes);

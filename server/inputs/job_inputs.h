@@ -1,4 +1,4 @@
-// A job's inputs before they are read: names of files, or bytes that were uploaded.
+// A job's inputs before they are read: names of files, or uploaded bytes.
 #ifndef SPEXD_SERVER_INPUTS_JOB_INPUTS_H_
 #define SPEXD_SERVER_INPUTS_JOB_INPUTS_H_
 
@@ -28,27 +28,30 @@
 
 namespace spexd {
 
-// "image", "psf", "fibermap", "fiberflat", "templates", "trace_reference", "spectra", "redrock".
+// Returns "image", "psf", "fibermap", "fiberflat", "templates", "trace_reference", "spectra" or "redrock".
 const char* InputName(v1::Input input);
-// A source's name as the client gives it: its path, hash, or the upload's or the arrays' name.
+// Returns the name that the client gives a source: its path, its psf_hash, or the name of the upload or of
+// the arrays.
 const std::string& NameOf(const v1::InputSource& source);
 
+// A file: uploaded, or to be read from a path.
 struct FileInput {
   std::string name;                  // the path, or the upload's name
-  std::optional<std::string> bytes;  // uploaded; none: to be read from the path
+  std::optional<std::string> bytes;  // uploaded bytes; nullopt: the file is read from the path
   std::optional<AllowedFile>
-      file;  // open between Measure and Open; before, if it is not the client's to name
-  int64_t max_bytes = 0;  // its limit, on disk and inflated, which Measure sets
+      file;  // set between Measure and Open; already before Measure if the client did not name the file
+  int64_t max_bytes = 0;  // the limit of its size, on disk and inflated; set by Measure
 
-  // Memory that Open will take beside an upload's bytes (those read from the path, and inflated ones), and
-  // what readers of headers and tables usually take.
+  // Opens the path of a file that is not uploaded. Returns the memory that Open will take in addition to
+  // uploaded bytes (for bytes read from the path and for inflated ones) and that readers of headers and
+  // tables usually take.
   absl::StatusOr<int64_t> Measure(const PathPolicy& paths, int64_t limit);
-  // The file, whose readers take their memory from `memory`; null: memory has no limit. Leaves the input
-  // without bytes. Cancelled if a stop is requested. REQUIRES: Measure.
+  // Opens the file as a source; moves the bytes out of this input. Readers take their memory from `memory`;
+  // null: without limit. Cancelled: a stop was requested. REQUIRES: Measure was OK.
   absl::StatusOr<Source> Open(std::shared_ptr<MemoryAccount> memory, const Workers& workers = {});
 };
 
-// The products that a job asks for, and their inputs: a file, or the hash of one that is kept warm, or
+// The products that a job asks for, and their inputs. Each input is a file, the hash of a warm one, or
 // neither.
 struct ProductInputs {
   std::vector<Product> asked;
@@ -58,24 +61,26 @@ struct ProductInputs {
   bool asks(Product product) const { return std::find(asked.begin(), asked.end(), product) != asked.end(); }
 };
 
-// A source of spectra of an analysis: a file, or the results of a detached job.
+// A source of spectra of an analysis: a file, or the results of a detached job. `fiberflat` or its hash may
+// be set, or neither.
 struct SpectraSourceInput {
-  std::optional<FileInput> file;  // or
+  std::optional<FileInput> file;  // nullopt: job_id is set
   std::string job_id;
-  std::optional<FileInput> fiberflat;  // or its hash, or neither
+  std::optional<FileInput> fiberflat;
   std::string fiberflat_hash;
 };
 
-// An extraction has all but `spectra` and `redrock`; an analysis has these, and the templates of `products`.
+// The inputs of a job. An extraction has all but `spectra` and `redrock`. An analysis has these and the
+// templates of `products`.
 struct JobInputs {
   std::string raw_name;
-  std::optional<FileInput> image;  // or
+  std::optional<FileInput> image;  // nullopt: raw_image is set
   std::optional<RawImage> raw_image;
-  std::optional<AllowedFile> raw_file;  // with the bytes of raw_image, if those are not there
-  std::optional<FileInput> psf;         // or
+  std::optional<AllowedFile> raw_file;  // the bytes of raw_image if it has none
+  std::optional<FileInput> psf;         // nullopt: psf_hash is set
   std::string psf_hash;
   std::optional<FileInput> fibermap;
-  std::optional<FileInput> trace_reference;  // or its hash, or neither
+  std::optional<FileInput> trace_reference;  // this, its hash, or neither is set
   std::string trace_reference_hash;
   ProductInputs products;
   std::vector<SpectraSourceInput> spectra;
@@ -83,19 +88,19 @@ struct JobInputs {
   ByteBudget::Reservation memory;  // memory of the uploaded bytes
 };
 
-// Takes the messages of one stream of a job (Extract, Submit, Analyse) after its header.
+// Receives the inputs of a job: the messages of a stream of Extract, Submit or Analyse after its header.
 class InputReceiver {
  public:
-  // InvalidArgument: a source is missing, of a kind that does not fit, or larger than `max_bytes`.
+  // InvalidArgument: a source is missing, of the wrong kind, or larger than `max_bytes`.
   static absl::StatusOr<InputReceiver> Make(const v1::JobHeader& header, int64_t max_bytes);
-  // REQUIRES: CheckAnalysisHeader of it is OK.
+  // Errors as above. REQUIRES: CheckAnalysisHeader(header) is OK.
   static absl::StatusOr<InputReceiver> Make(const v1::AnalysisHeader& header, int64_t max_bytes);
 
-  int64_t declared_bytes() const { return declared_bytes_; }
+  int64_t declared_bytes() const { return declared_bytes_; }        // of all uploads
   const std::vector<std::string>& paths() const { return paths_; }  // the paths that the header names
 
-  // `payload`: a chunk's, in pieces, instead of what the message has. InvalidArgument or DataLoss: see
-  // Upload; a chunk of an input that is not uploaded.
+  // Adds a message. `payload`: the payload of a chunk, in pieces, which replaces that of the message.
+  // InvalidArgument: a chunk of an input that is not uploaded. InvalidArgument, DataLoss: see Upload.
   template <typename Request>
   absl::Status Add(const Request& message, absl::Span<const absl::string_view> payload) {
     if (message.has_chunk()) return AddChunk(message.chunk(), payload);
@@ -108,19 +113,19 @@ class InputReceiver {
     const absl::string_view payload = message.chunk().payload();
     return Add(message, absl::MakeConstSpan(&payload, 1));
   }
-  // Whether Add of this end takes seconds for a large input.
+  // Whether Add may take seconds for this end, because of a SHA-256 of a large input.
   bool TakesLong(const v1::InputEnd& end) const;
   bool complete() const;
-  // DataLoss, naming an input that did not end. Call once.
+  // Returns the inputs. Call it once. DataLoss names an input that did not end.
   absl::StatusOr<JobInputs> Finish();
 
-  // Instead of all that: the inputs of a job whose uploads were kept in files, which `open` opens. DataLoss:
-  // a file has not the size that the header declares.
+  // Returns the inputs of a job whose uploads were kept in files, which `open` opens, without any messages.
+  // DataLoss: a file does not have the size that the header declares.
   absl::StatusOr<JobInputs> FromFiles(
       const std::function<absl::StatusOr<AllowedFile>(v1::Input input)>& open);
 
  private:
-  // What is uploaded: of inputs that may be several, which one.
+  // An uploaded input, with its index if there may be several of it.
   struct Key {
     v1::Input input;
     uint32_t index = 0;
@@ -136,7 +141,7 @@ class InputReceiver {
   FileInput* FileOf(const Key& key);
   absl::Status AddFile(const v1::InputSource& source, const Key& key, std::optional<FileInput>* file);
   absl::Status AddProducts(const v1::ProductRequest& request);
-  // An input that may be named by its hash.
+  // Adds an input that may be named by its hash.
   absl::Status AddWarm(const v1::InputSource& source, const Key& key, std::optional<FileInput>* file,
                        std::string* hash);
   absl::Status AddRaw(const v1::RawImage& raw);

@@ -1,4 +1,4 @@
-// An input of products that may be kept warm: a fiberflat or templates.
+// An input of products that may be warm: a fiberflat or templates.
 #ifndef SPEXD_SERVER_INPUTS_WARM_INPUT_H_
 #define SPEXD_SERVER_INPUTS_WARM_INPUT_H_
 
@@ -20,31 +20,32 @@ namespace spexd {
 // Opens a job's file.
 using FileOpener = std::function<absl::StatusOr<Source>(FileInput*)>;
 
+// It is opened while the job has its slot and loaded afterwards.
 class WarmInput {
  public:
-  // A file, the hash of one that is kept warm, or neither.
+  // The input is a file, a warm one named by its hash, or neither.
   WarmInput(WarmKind kind, std::optional<FileInput> file, std::string hash)
       : kind_(kind), file_(std::move(file)), hash_(std::move(hash)) {}
 
   bool asked() const { return file_.has_value() || !hash_.empty(); }
-  // The file to be opened; null: there is none.
+  // The file to measure and open; null: there is none.
   FileInput* file() { return file_.has_value() ? &*file_ : nullptr; }
 
-  // Opens the file and reads its headers, no pixels; or finds what its hash names. Errors of `open` alone:
-  // what is wrong with the file, or a hash that is not warm (any more), is in status().
+  // Opens the file and reads its headers but no pixels, or finds the hash. Returns only errors of `open`. If
+  // the file is wrong or the hash is not warm, status() says so.
   absl::Status Open(WarmCache* cache, const FileOpener& open);
-  // Its rows and columns, and the memory that Load takes, with that of the file.
+  // The rows and columns of the array, and the memory that Load takes, including that of the file.
   const InputOutline& outline() const { return outline_; }
   int64_t bytes() const {
     return outline_.decode_bytes + (source_.has_value() ? source_->memory_bytes() : 0);
   }
-  // It is not to be loaded, for this reason; null: it is not needed.
+  // Drops the input, so that it is not loaded, for the reason `why`. OK: it is not needed.
   void Drop(absl::Status why = absl::OkStatus());
   // Reads the pixels, or takes them from the warm cache.
   void Load(WarmCache* cache, const std::stop_token& stop);
 
   const absl::Status& status() const { return status_; }
-  // What was found or loaded; null: nothing was asked for, or status() says why there is nothing.
+  // The item that was found or loaded; null: none was asked for, or status() says why there is none.
   const WarmCache::Lease* get() const { return lease_.has_value() ? &*lease_ : nullptr; }
 
  private:

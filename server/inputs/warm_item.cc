@@ -12,9 +12,9 @@
 namespace spexd {
 namespace {
 
-// Memory of the samples in a text with two columns, an upper estimate.
+// Returns an upper estimate of the memory of the samples in a text with two columns.
 int64_t ReferenceBytes(absl::string_view text) {
-  // Where a vector grows, half of its new size is there twice.
+  // While a vector grows to twice its size, the old memory is held, too: 3/2 of the new size, for 2 doubles.
   constexpr int64_t kBytesPerSample = 3 * 2 * sizeof(double);
   const int64_t lines = 1 + std::count(text.begin(), text.end(), '\n');
   return kBytesPerSample * std::min<int64_t>(lines, kMaxReferenceSamples);

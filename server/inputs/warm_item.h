@@ -1,4 +1,4 @@
-// The files of what is kept warm.
+// The files of warm items.
 #ifndef SPEXD_SERVER_INPUTS_WARM_ITEM_H_
 #define SPEXD_SERVER_INPUTS_WARM_ITEM_H_
 
@@ -12,13 +12,14 @@
 
 namespace spexd {
 
-// Limit of the bytes of an item's file, also once inflated.
+// Returns the limit of the size of an item's file, on disk and inflated.
 int64_t MaxFileBytes(const ServerOptions& options, WarmKind kind);
 
-// Memory that ReadWarmItem takes, as the file's headers tell: an upper estimate. Cancelled as it is.
+// Returns an upper estimate of the memory of ReadWarmItem, from the file's headers. Cancelled: a stop was
+// requested.
 absl::StatusOr<int64_t> DecodeBytes(WarmKind kind, const Source& source, const std::stop_token& stop);
 
-// Reads an item from its file. Cancelled if a stop is requested.
+// Reads an item from its file. Cancelled: a stop was requested.
 absl::StatusOr<WarmItem> ReadWarmItem(WarmKind kind, const Source& source, const std::stop_token& stop);
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// What the header of a job asks for.
+// A job that a client asks for.
 #ifndef SPEXD_SERVER_JOBS_ASKED_JOB_H_
 #define SPEXD_SERVER_JOBS_ASKED_JOB_H_
 
@@ -16,25 +16,26 @@
 
 namespace spexd {
 
+// What is derived from a job's header.
 struct AskedJob {
   InputReceiver receiver;
-  JobClaim claim;    // all but its bytes and deadline
+  JobClaim claim;    // without its bytes and deadline
   std::string name;  // of its image or spectra
   MakeWork work;
 };
 
-// Who asks. `peer`: as gRPC names him.
+// The client that asks. `peer`: gRPC's name of it.
 struct Asker {
   const Identity& identity;
   const std::string& peer;
 };
 
-// InvalidArgument: what is wrong with the header. `log_fields`: the first fields of the job's log lines. The
-// parts outlive the work.
+// Checks the header of an extraction. `log_fields`: the first fields of the job's log lines. `parts` outlives
+// the work. InvalidArgument says what is wrong with the header.
 absl::StatusOr<AskedJob> AskExtraction(const ServerParts& parts, const v1::JobHeader& header,
                                        const Asker& asker, const JsonFields& log_fields);
 
-// The work of an extraction. The parts outlive it.
+// Returns the work of an extraction. `parts` outlives it.
 MakeWork ExtractionOf(const ServerParts& parts, const JsonFields& log_fields, const JobSpec& spec);
 
 }  // namespace spexd

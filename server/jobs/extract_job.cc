@@ -15,10 +15,10 @@
 namespace spexd {
 namespace {
 
-// Bytes of a job's files and what they decode to: several times those of a frame of 500 fibres.
+// The memory of a usual job's files and of what they decode to: several times that of a frame of 500 fibres.
 constexpr int64_t kUsualBytes = int64_t{1} << 30;
 
-// Memory of the texts and the table that a frame keeps, and of the messages that send them.
+// Returns the memory of a frame's header and table, and of the messages with them.
 int64_t HeaderBytes(const JobPlan& plan) {
   const FrameOrigin& origin = plan.origin;
   int64_t cards = static_cast<int64_t>(origin.image_cards.size()), data = 0;
@@ -26,7 +26,7 @@ int64_t HeaderBytes(const JobPlan& plan) {
     cards += static_cast<int64_t>(origin.fibermap->cards.size());
     data = static_cast<int64_t>(origin.fibermap->data.size());
   }
-  constexpr int64_t kSeriesBytes = 32 << 10;  // both axes at their highest degrees
+  constexpr int64_t kSeriesBytes = 32 << 10;  // series of both axes with their highest degrees
   if (plan.trace_shifts != TraceAxes::kOff)
     data += kSeriesBytes + plan.fibres.count * static_cast<int64_t>(sizeof(double));
   return 2 * (kCardCopyBytes * cards + data);
@@ -48,7 +48,7 @@ ExtractJob::ExtractJob(const ServerParts& parts, JsonFields log_fields, JobSpec 
 void ExtractJob::OnState(JobState state) {
   state_ = state;
   if (state == JobState::kPreparing) {
-    inputs_ = JobInputs();  // uploads are decoded: frees their memory for others
+    inputs_ = JobInputs();  // frees the memory of uploads, which are decoded
     files_.Release();
   }
   mailbox_->Push(StateEvent{JobStateName(state)});
@@ -78,8 +78,8 @@ absl::StatusOr<Source> ExtractJob::OpenFile(FileInput* file) {
   return source;
 }
 
-// The memory for decoding is given back before the job asks for its results': those who hold the one wait
-// for nobody who waits for the other.
+// Gives back the memory for decoding before the job asks for that of its results. A job that holds memory for
+// decoding would otherwise wait for one that waits for such memory.
 absl::Status ExtractJob::OpenTraceReference(JobSources* sources) {
   if (inputs_.trace_reference.has_value()) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, OpenFile(&*inputs_.trace_reference));
@@ -160,22 +160,23 @@ absl::Status ExtractJob::OnEstimate(const JobEstimate& estimate, absl::Status fi
   return Refuse(std::move(in_time), "deadline");
 }
 
-// The spectra are held until they are sent and summarised.
+// Reserves the memory of results, which hold the spectra until they are sent and summarised.
 absl::Status ExtractJob::Admit(const JobPlan& plan, const JobInput& input, const JobNeeds& needs) {
   if (plan.output_grid.count > kMaxRemoteBins) {
     return absl::InvalidArgumentError(absl::StrFormat("wavelength grid of %d bins: a remote job may have %d",
                                                       plan.output_grid.count, kMaxRemoteBins));
   }
-  // One bundle is held twice: as spectra and as messages.
+  // One bundle is in memory twice: as spectra and as messages.
   const int64_t twice = kBytesPerBin * std::min(plan.bundle_size, plan.fibres.count) * plan.output_grid.count;
   int64_t bytes = ResultBytes(plan, input.image_rows, input.image_columns) + twice + HeaderBytes(plan);
-  // Whoever has memory for products, which wait for nothing but threads once the spectra are there, may wait
-  // for the others.
+  // Memory for products is reserved first. Once the spectra are there, products wait only for threads, so a
+  // job that holds this memory may wait for the other budgets.
   if (products_.any()) {
     SPEXD_ASSIGN_OR_RETURN(product_memory_, files_.WaitFor(parts_.products, products_.Plan(plan)));
     bytes += products_.ResultBytes(plan);
   }
-  // Results first: they become free as clients read, which does not depend on memory for decoded inputs.
+  // Results come before decoded inputs. Their memory becomes free as clients read, which does not depend on
+  // memory for decoded inputs.
   if (bounds_.ticket != nullptr) bounds_.ticket->HoldResults(bytes);
   SPEXD_ASSIGN_OR_RETURN(results_, files_.WaitFor(parts_.results, bytes));
   SPEXD_ASSIGN_OR_RETURN(decoded_, files_.WaitFor(parts_.decoded, needs.total()));
@@ -209,7 +210,7 @@ absl::Status ExtractJob::OnBundle(std::shared_ptr<const BundleSpectra> bundle, c
                                   int done) {
   parts_.metrics->CountBundle(bundle->fibres.count);
   parts_.board->CountSpectra(bundle->fibres.count);
-  // Checksums are computed here, on the job's thread, while what came before is sent.
+  // The job's thread computes the checksums here, while earlier bundles are sent.
   std::vector<BundlePiece> pieces = CutBundle(*bundle, plan.output_grid.count);
   mailbox_->Push(BundleEvent{std::move(bundle), std::move(pieces)});
   mailbox_->Push(StateEvent{JobStateName(JobState::kExtracting), done, plan.bundles});
@@ -225,7 +226,7 @@ absl::Status ExtractJob::RunWithin(OutsizeWork* outsize) {
   static_cast<JobResult&>(report_) = *std::move(result);
   if (whole) {
     frame_ = run.TakeFrame();
-    // If none were kept, the frame is copied to the device again.
+    // If the device has kept no spectra, the frame is copied to it again.
     if (auto kept = run.TakeDeviceSpectra(*frame_); kept.ok()) products_.SetResident(*std::move(kept));
   }
   parts_.metrics->ObserveProofs(report_.summary.largest_residual.value_or(0),
@@ -237,14 +238,14 @@ absl::Status ExtractJob::RunWithin(OutsizeWork* outsize) {
 absl::Status ExtractJob::Run() {
   OutsizeWork outsize(kUsualBytes);
   const absl::Status status = RunWithin(&outsize);
-  // Whatever the job still holds, if it failed.
+  // Releases what a failed job still holds.
   inputs_ = JobInputs();
   lease_.reset();
   reference_.reset();
   files_.Release();
   decoded_.Release();
   if (!status.ok()) product_memory_.Release();
-  if (!status.ok() && state_ == JobState::kReading) outsize.LeaveNothing();  // its inputs were refused
+  if (!status.ok() && state_ == JobState::kReading) outsize.LeaveNothing();  // the inputs were refused
   return status;
 }
 

@@ -1,5 +1,5 @@
-// One extraction, as the server runs it: files by the path policy, PSFs from the cache, memory from the
-// budgets, events to a mailbox. core/job does the rest.
+// The work of one extraction on the server: it opens files by the path policy, takes PSFs from the cache,
+// reserves memory and sends events to a mailbox. core/job does the rest.
 #ifndef SPEXD_SERVER_JOBS_EXTRACT_JOB_H_
 #define SPEXD_SERVER_JOBS_EXTRACT_JOB_H_
 
@@ -67,14 +67,14 @@ class ExtractJob : public JobWork, private JobHost {
   const JobBounds bounds_;
   const std::stop_token stop_ = bounds_.stop;
   InputFiles files_;
-  std::optional<WarmCache::Lease> lease_;      // the PSF as its file has it
-  std::optional<WarmCache::Lease> reference_;  // reference of trace shifts
+  std::optional<WarmCache::Lease> lease_;      // the PSF of the file, without moved traces
+  std::optional<WarmCache::Lease> reference_;  // the reference of trace shifts
   int64_t file_bytes_ = 0;
   int64_t decoded_bytes_ = 0;
-  ByteBudget::Reservation decoded_;         // until Run returns
+  ByteBudget::Reservation decoded_;         // held until Run returns
   ByteBudget::Reservation results_;         // held until the caller has sent the results
-  ByteBudget::Reservation product_memory_;  // until the products are made
-  std::optional<Frame> frame_;              // for them
+  ByteBudget::Reservation product_memory_;  // held until the products are complete
+  std::optional<Frame> frame_;              // for the products
   std::atomic<JobState> state_ = JobState::kReading;
   std::atomic<bool> analysing_ = false;
   JobReport report_;

@@ -13,7 +13,7 @@ JobBounds::Clock::duration Duration(double seconds) {
   return std::chrono::duration_cast<JobBounds::Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// For messages: three digits, and never an exponent.
+// Returns seconds for messages, with three digits and never an exponent.
 std::string Text(double seconds) {
   return seconds < 1000 ? absl::StrFormat("%.3g", seconds) : absl::StrFormat("%.0f", seconds);
 }
@@ -30,7 +30,7 @@ JobBounds::JobBounds(std::stop_token stop_token, double max_job_seconds, Clock::
 
 void JobBounds::Limit(double seconds, std::string what, absl::Status error) {
   const Clock::time_point now = Clock::now();
-  // Compared as numbers: any number of seconds is allowed.
+  // Compared as doubles, because any number of seconds is allowed and a duration could overflow.
   if (seconds >= std::chrono::duration<double>(deadline - now).count()) return;
   deadline = now + Duration(std::max(0.0, seconds));
   limit = std::move(what);
@@ -49,7 +49,7 @@ absl::Status CheckTimeLeft(const JobBounds& bounds, double seconds, double produ
                       Text(left), bounds.limit));
 }
 
-// Each job has this message ready: not by StrFormat, which ends the process where memory runs out.
+// Every job makes this message at its start. StrFormat would end the process if memory ran out.
 absl::Status MaxJobSecondsPassed(double max_job_seconds) {
   return absl::DeadlineExceededError(
       absl::StrCat("the job took ", max_job_seconds, " seconds, the limit of --max-job-seconds"));

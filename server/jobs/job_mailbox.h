@@ -1,5 +1,5 @@
-// Passes events from a job's thread to the thread that talks to the client. The engine never waits here: the
-// memory that results may take was reserved before the job began.
+// The mailbox between a job's thread and the thread that sends to the client. The engine never waits for the
+// client, because the memory for all results was reserved before extraction.
 #ifndef SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 #define SPEXD_SERVER_JOBS_JOB_MAILBOX_H_
 
@@ -17,8 +17,9 @@ class JobMailbox {
  public:
   enum class Got { kEvent, kNothing, kEnd };
 
-  // `wake` is called after kNothing, once there is another event. No lock is held then: the reader that it
-  // wakes may already have taken everything and destroyed the mailbox. It must neither block nor throw.
+  // `wake` is called after Next returned kNothing, when there is another event or the end. It must not block
+  // or throw. No lock is held during the call, because the reader may already have taken everything and
+  // destroyed the mailbox.
   explicit JobMailbox(std::function<void()> wake)
       : wake_(std::make_shared<const std::function<void()>>(std::move(wake))) {}
 
@@ -28,7 +29,7 @@ class JobMailbox {
   void Close() {
     Wake([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { closed_ = true; });
   }
-  // The next event, kEnd once all were taken from a closed mailbox. Does not wait.
+  // Takes the next event without waiting. kEnd: the mailbox is closed and all events were taken.
   Got Next(JobEvent* event) {
     MutexLock lock(&mutex_);
     if (!events_.empty()) {
@@ -41,8 +42,7 @@ class JobMailbox {
   }
 
  private:
-  // Makes the change and wakes who waits for one. Nothing of the mailbox is touched once the lock is
-  // released.
+  // Makes the change and wakes the reader if it waits. Does not use the mailbox after the lock is released.
   template <typename Change>
   void Wake(const Change& change) {
     std::shared_ptr<const std::function<void()>> wake;

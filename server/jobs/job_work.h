@@ -1,4 +1,4 @@
-// What a job does with its slot, and after it.
+// The interface of a job's work: an extraction or an analysis.
 #ifndef SPEXD_SERVER_JOBS_JOB_WORK_H_
 #define SPEXD_SERVER_JOBS_JOB_WORK_H_
 
@@ -13,27 +13,27 @@
 
 namespace spexd {
 
-// Events go to a mailbox, which the caller closes.
+// The work sends its events to a mailbox, which the caller closes.
 class JobWork {
  public:
   virtual ~JobWork() = default;
 
-  // Does what takes a slot, to its end, on the calling thread. Call it once.
+  // Does the work that needs the slot, on the calling thread. Call it once.
   virtual absl::Status Run() = 0;
-  // Makes the products that the job asks for, and sends them, once Run was OK and the slot is released.
-  // Cancelled once a stop is requested; a product that fails is no error.
+  // Makes and sends the products that the job asks for. Call it after Run was OK and the slot is released. A
+  // product that fails is no error. Cancelled: a stop was requested.
   virtual absl::Status MakeProducts() = 0;
 
-  // Valid after both returned OK, but for job_id and queue_seconds.
+  // The report without job_id and queue_seconds. Valid after Run and MakeProducts returned OK.
   virtual const JobReport& report() const = 0;
-  // The state that the job is or ended in: "reading", "preparing", "extracting", "analysing".
+  // The current or last state of the job: "reading", "preparing", "extracting" or "analysing".
   virtual const char* state() const = 0;
 
  protected:
   static constexpr char kAnalysing[] = "analysing";
 };
 
-// Makes the work of a job that has a slot.
+// Makes the work of a job when it has its slot.
 using MakeWork =
     std::function<std::unique_ptr<JobWork>(JobInputs inputs, JobMailbox* mailbox, JobBounds bounds)>;
 

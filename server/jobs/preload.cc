@@ -17,10 +17,11 @@
 namespace spexd {
 namespace {
 
-// Owner of preloaded items: no identity can have this name, so that only administrators may unload them.
+// The owner of preloaded items. No identity can have this name, so only administrators may unload them.
 constexpr char kOwner[] = "(preloaded)";
 
-// The operator may name any file, a link too: its own folder is the only root.
+// Returns a policy for a file of the operator, who may name any file, also a link: its folder is the only
+// root.
 absl::StatusOr<PathPolicy> PolicyFor(FileInput* file) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(file->name, error);
@@ -29,7 +30,8 @@ absl::StatusOr<PathPolicy> PolicyFor(FileInput* file) {
   return PathPolicy::Make({path.parent_path()});
 }
 
-// A file that cannot be used is the operator's mistake, whatever is wrong with it.
+// Returns the status with the file's name. A file that cannot be opened is InvalidArgument, because it is a
+// mistake of the operator.
 absl::Status Named(const Preload& preload, const absl::Status& status) {
   const bool mistake = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
   return absl::Status(mistake ? absl::StatusCode::kInvalidArgument : status.code(),

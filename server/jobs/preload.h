@@ -1,4 +1,4 @@
-// PSFs that are loaded as the server starts: readiness waits for them, nothing else does.
+// PSFs that are loaded when the server starts. Only readiness waits for them.
 #ifndef SPEXD_SERVER_JOBS_PRELOAD_H_
 #define SPEXD_SERVER_JOBS_PRELOAD_H_
 
@@ -15,21 +15,20 @@
 
 namespace spexd {
 
-// Looks at the file's headers, and at the grid. InvalidArgument names the file and what is wrong with either.
+// Checks the headers of the file, and the grid. InvalidArgument names the file and what is wrong.
 absl::Status CheckPreload(const Preload& preload, int64_t max_bytes);
 
-// Loads PSFs on a thread of its own, one after the other; those who need more of the memory than jobs leave
-// wait for it.
+// Loads PSFs on a thread of its own, one after the other. If jobs hold the memory for one, it waits.
 class Preloader {
  public:
-  // `done` is called on the thread once all are loaded; not if one cannot be.
+  // `done` is called on the thread when all are loaded, but not if one cannot be loaded.
   Preloader(const ServerParts& parts, std::vector<Preload> preloads, std::function<void()> done);
-  // Stops, and waits for what cannot be stopped.
+  // Stops loading, and waits for steps that cannot be stopped.
   ~Preloader();
 
-  // Why the server is not ready: "loading PSFs: 1 of 3 are there"; "" once all are.
+  // Returns why the server is not ready ("loading PSFs: 1 of 3 are there"); "" when all are loaded.
   std::string WhyNotReady() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Not OK once a PSF cannot be loaded. InvalidArgument: for its file, or the grid.
+  // Returns the error of a PSF that cannot be loaded. InvalidArgument: its file or the grid is wrong.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -77,7 +77,7 @@ int64_t ProductMaker::MessageBytes(const JobPlan& plan) const {
 }
 
 int64_t ProductMaker::ResultBytes(const JobPlan& plan) const {
-  // The frame is kept all the same.
+  // The frame is in memory although no product can be made.
   if (!too_large_.ok()) return kFrameBytesPerBin * plan.fibres.count * plan.output_grid.count;
   return MessageBytes(plan);
 }
@@ -118,7 +118,7 @@ AnalysisRequest ProductMaker::RequestOf(const std::stop_token& stop, int threads
   return request;
 }
 
-// Returns what is wrong with all that was not sent.
+// Makes and sends the products. Returns the error of all products that were not sent.
 absl::Status ProductMaker::MakeAll(const Frame& frame, const std::stop_token& stop, const Sink& sink,
                                    int threads) {
   SPEXD_RETURN_IF_ERROR(too_large_);

@@ -1,4 +1,4 @@
-// The products of one job: their inputs, the memory that they take, and making them.
+// The making of one job's products: their inputs, memory and computation.
 #ifndef SPEXD_SERVER_JOBS_PRODUCT_MAKER_H_
 #define SPEXD_SERVER_JOBS_PRODUCT_MAKER_H_
 
@@ -23,41 +23,42 @@
 
 namespace spexd {
 
-// What is wrong within an input, a hash that is not warm (any more), and what exceeds the server's memory
-// fail the products that need it. Paths that lead nowhere fail the job, as those of its other inputs do.
+// An error within an input, a hash that is not warm, or too large a need for memory fails only the products
+// concerned. A path that does not exist fails the job, as for its other inputs.
 class ProductMaker {
  public:
   ProductMaker(const ServerParts& parts, JsonFields log_fields, ProductInputs inputs);
 
   bool any() const { return !asked_.asked.empty(); }
 
-  // The files to be opened.
+  // The files to measure and open.
   std::vector<FileInput*> files();
-  // Opens them by `open`, and finds what is named by its hash. Reads headers, no pixels.
+  // Opens the files by `open` and finds inputs that are named by hash. Reads headers but no pixels.
   absl::Status Open(const FileOpener& open);
 
-  // Memory of a frame of that plan and of all that is made of it, until Make returns; never more than the
-  // server has. Products that would need more fail.
+  // Returns the memory of the plan's frame and its products until Make returns. Products that would need more
+  // than the server's limit fail and are not counted.
   int64_t Plan(const JobPlan& plan);
-  // The part of it that readers of its files take.
+  // The part of Plan's memory that readers of the input files take.
   int64_t decode_bytes() const {
     return fiberflat_.outline().decode_bytes + templates_.outline().decode_bytes;
   }
-  // Bytes of the products' messages.
+  // Returns the bytes of the products' messages.
   int64_t MessageBytes(const JobPlan& plan) const;
-  // Bytes of the messages while they are sent, or of the frame where Plan left it out. REQUIRES: Plan.
+  // Returns the bytes that count as results: those of the messages, or of the frame if Plan did not count it.
+  // REQUIRES: Plan.
   int64_t ResultBytes(const JobPlan& plan) const;
 
-  // Takes a product's messages, as soon as it is there.
+  // Takes the messages of a product that is complete.
   using Sink = std::function<void(std::vector<v1::ExtractEvent> parts)>;
-  // Makes the products of the frame by a bounded number of threads, for which it may wait. Each one that is
-  // asked for comes once. Cancelled once a stop is requested.
+  // Makes the products of the frame and gives each one that is asked for to `sink`, also if it failed. Waits
+  // for its threads, whose number is bounded. Cancelled: a stop was requested.
   absl::Status Make(const Frame& frame, const std::stop_token& stop, const Sink& sink);
-  // Whether a device may make them, so that the frame's spectra had better stay there. REQUIRES: Plan.
+  // Whether a device may make the products, so that the frame's spectra should stay on it. REQUIRES: Plan.
   bool TakesDevice() const { return any() && too_large_.ok() && parts_.analyser != nullptr; }
-  // The frame as its extraction left it on a device; null, or until Make returns.
+  // Sets the frame's spectra that the extraction left on a device; may be null. Held until Make returns.
   void SetResident(std::shared_ptr<DeviceSpectra> resident) { resident_ = std::move(resident); }
-  // What it took to make each, that of the sky too where others needed it.
+  // The time of each product, including a sky that only other products needed.
   const std::vector<StageSeconds>& stages() const { return stages_; }
 
  private:

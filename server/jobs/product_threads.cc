@@ -12,15 +12,15 @@
 namespace spexd {
 namespace {
 
-// Threads of one job: more gain little, as parts of the sky are made by one.
+// The most threads of one job. More gain little, because one thread computes parts of the sky.
 constexpr int kMaxThreads = 16;
-// Threads of a job whose products a device makes, for what is left to processors. Few, so that many jobs work
-// at once: while one has the device, others prepare spectra or convert and send results.
+// The threads of a job whose products a device makes, for the rest of the work. Few, so that many jobs work
+// at once: while one uses the device, others prepare spectra or convert results.
 constexpr int kThreadsBesideDevice = 2;
 
 void YieldToOthers() {
   constexpr int kNice = 10;
-  setpriority(PRIO_PROCESS, 0, kNice);  // of the calling thread, and of those that it starts
+  setpriority(PRIO_PROCESS, 0, kNice);  // applies to the calling thread and to threads that it starts
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ absl::Status MakeWithProductThreads(const ServerParts& parts, const std::stop_to
                          parts.product_threads->WaitFor(threads, stop));
   absl::Status made;
   const absl::Status started = CatchExceptions([&] {
-    // A thread of its own: what gave way to others cannot be raised again.
+    // The work gets a thread of its own, because a lowered priority cannot be raised again.
     const std::jthread worker([&] {
       YieldToOthers();
       made = CatchExceptions([&] { return work(threads); });

@@ -1,4 +1,4 @@
-// The threads that make products, which all jobs share.
+// The threads for products, which all jobs share.
 #ifndef SPEXD_SERVER_JOBS_PRODUCT_THREADS_H_
 #define SPEXD_SERVER_JOBS_PRODUCT_THREADS_H_
 
@@ -10,11 +10,11 @@
 
 namespace spexd {
 
-// Threads that the products of one job take at most.
+// Returns the most threads that the products of one job may use.
 int MaxProductThreads(const ServerParts& parts);
 
-// Waits for threads, and runs `work` with their number on one of them; they give way to extractions, because
-// somebody waits for their bundles. Returns its status; Cancelled once a stop is requested.
+// Waits for threads and runs `work` on one of them, with their number. The threads have a lower priority than
+// those of extractions. Returns the status of `work`; Cancelled: a stop was requested while waiting.
 absl::Status MakeWithProductThreads(const ServerParts& parts, const std::stop_token& stop,
                                     const std::function<absl::Status(int threads)>& work);
 

@@ -34,7 +34,7 @@ void ServerJob::Run() {
     status = CatchExceptions([this] { return work_->MakeProducts(); });
   }
   if (!status.ok()) {
-    const absl::Status engine = parts_.health->Check();  // the job may be first to show a failure
+    const absl::Status engine = parts_.health->Check();  // the job may be the first to notice a failure
     if (absl::IsUnavailable(status))
       status = WithRetryDelay(status, engine.ok() ? kAfterDeviceFailure : kAfterEngineFailure);
   }

@@ -1,10 +1,10 @@
-// One job from its admission to its end, whether its client waits for it (Extract, Analyse) or not (a
-// detached job's run). Every state that it enters is entered here:
+// One job from its admission to its end, for a client that waits (Extract, Analyse) or for a run of a
+// detached job. It passes through these states:
 //
 //   receiving -> queued -> reading -> preparing -> extracting -> analysing -> sending -> (ended)
 //
-// A detached job was received by Submit: its run begins with "reading", and has no "sending". An analysis has
-// no "preparing" and no "extracting". docs/life-of-a-job.md tells who calls what.
+// A run of a detached job begins with "reading" and has no "sending". An analysis has no "preparing" and no
+// "extracting". docs/life-of-a-job.md says who calls what.
 #ifndef SPEXD_SERVER_JOBS_SERVER_JOB_H_
 #define SPEXD_SERVER_JOBS_SERVER_JOB_H_
 
@@ -22,43 +22,44 @@
 
 namespace spexd {
 
-// Not safe to use from many threads at once, but for the thread that Start starts.
+// Not safe to use from many threads at once, apart from the thread that Start starts.
 class ServerJob {
  public:
-  // `log_fields`: the first fields of the job's log lines. The parts outlive it.
+  // `log_fields`: the first fields of the job's log lines. `parts` outlives the job.
   ServerJob(const ServerParts& parts, std::string id, JsonFields log_fields)
       : parts_(parts), id_(std::move(id)), log_fields_(std::move(log_fields)) {}
 
   const std::string& id() const { return id_; }
   const JsonFields& log_fields() const { return log_fields_; }
 
-  // The job is on the status page from now on. `image`: the name of its image or spectra.
+  // Appear puts the job on the status page. `image`: the name of its image or spectra.
   bool has_appeared() const { return row_.has_value(); }
   void Appear(std::string image) { row_.emplace(parts_.board, id_, std::move(image)); }
   void Enter(const std::string& state, int bundles_done = 0, int bundles_total = 0);
-  // The state that it is in, or in which it ended.
+  // Returns the current state, or the one in which the job ended.
   std::string state() const;
 
-  // Runs the work that `make` makes of the job, which has its slot, on a thread of its own; the slot ends
-  // once it needs none any more. `owner`, which the thread keeps, owns this. `wake`: see JobMailbox. Errors
-  // of TaskThreads::Start.
+  // Makes the job's work by `make` and runs it on a thread of its own, which releases the slot as soon as the
+  // work does not need it. `owner` owns this object; the thread keeps it. `wake`: see JobMailbox. Errors as
+  // in TaskThreads::Start. REQUIRES: the job has its slot.
   absl::Status Start(const MakeWork& make, JobInputs inputs, JobBounds bounds, std::function<void()> wake,
                      std::shared_ptr<void> owner);
-  // The job's next event. After kEnd, which must be waited for, the job's thread uses nothing of this.
+  // Takes the job's next event. The owner must wait for kEnd; after it, the job's thread does not use this
+  // object.
   JobMailbox::Got Next(JobEvent* event);
 
-  // After kEnd: how the job ended. Unavailable has a retry delay.
+  // The job's status. Valid after kEnd. Unavailable has a retry delay.
   const absl::Status& status() const { return status_; }
-  // What the engine reports, without id and queue_seconds; null unless the job ended well.
+  // The report without job_id and queue_seconds; null unless the job ended well.
   const JobReport* report() const { return report_.has_value() ? &*report_ : nullptr; }
-  // The whole report. `before`: stages before the engine's. REQUIRES: the job ended well.
+  // Returns the complete report. `before`: the stages before those of the engine. REQUIRES: the job ended
+  // well.
   JobReport Report(double queue_seconds, const std::vector<StageSeconds>& before) const;
 
-  // After kEnd, once its results were taken: gives back the memory that it holds.
+  // Gives back the job's memory. Call it after kEnd, when its results were taken.
   void GiveBack();
-  // The job has ended: moves it to those on the status page that have ended, and gives back what it holds.
-  // `seconds`: since the call or the run began. `before`, `after`: stages before and after those that the job
-  // itself reports.
+  // Ends the job: moves it to the ended ones on the status page and gives back its memory. `seconds`: time
+  // since the call or the run began. `before`, `after`: stages before and after those of the job's report.
   void End(const absl::Status& status, double seconds, std::vector<StageSeconds> before,
            const std::vector<StageSeconds>& after);
 
@@ -69,7 +70,7 @@ class ServerJob {
   const std::string id_;
   const JsonFields log_fields_;
   std::optional<JobBoard::Row> row_;  // from Appear to End
-  std::string state_ = "receiving";   // unless it runs, or failed while it did
+  std::string state_ = "receiving";   // while the work does not run
   bool running_ = false;
   JobQueue::Ticket* ticket_ = nullptr;
   std::optional<JobMailbox> mailbox_;

@@ -1,4 +1,4 @@
-// Parts that the services share. Owned by Server, which outlives them.
+// The parts of the server that the services share. Server owns them and outlives the services.
 #ifndef SPEXD_SERVER_JOBS_SERVER_PARTS_H_
 #define SPEXD_SERVER_JOBS_SERVER_PARTS_H_
 
@@ -29,7 +29,7 @@ struct ServerParts {
   const ServerOptions* options = nullptr;
   Engine* engine = nullptr;
   const std::string* engine_note = nullptr;  // see ChosenEngine
-  Analyser* analyser = nullptr;              // of products; null: processors make them
+  Analyser* analyser = nullptr;              // a device for products; null: processors compute them
   EngineHealth* health = nullptr;
   Access* access = nullptr;
   const PathPolicy* paths = nullptr;
@@ -38,10 +38,10 @@ struct ServerParts {
   ByteBudget* uploads = nullptr;
   ByteBudget* results = nullptr;
   ByteBudget* files = nullptr;            // bytes that running jobs read and inflate
-  ByteBudget* decoded = nullptr;          // images and PSFs that are made of them
-  ByteBudget* products = nullptr;         // frames, and what is made of them
+  ByteBudget* decoded = nullptr;          // decoded images and PSFs
+  ByteBudget* products = nullptr;         // frames, and products of them
   SharedThreads* readers = nullptr;       // threads that decode files
-  ByteBudget* product_threads = nullptr;  // not bytes but threads, which make products
+  ByteBudget* product_threads = nullptr;  // counts threads for products, not bytes
   StreamLimits* streams = nullptr;
   StallWatchdog* watchdog = nullptr;
   EventThread* events = nullptr;

@@ -1,4 +1,4 @@
-// Loading files into the cache of what is kept warm, within the server's budgets of memory.
+// Loading of files into the warm cache, within the server's memory budgets.
 #ifndef SPEXD_SERVER_JOBS_WARM_FILE_H_
 #define SPEXD_SERVER_JOBS_WARM_FILE_H_
 
@@ -11,8 +11,9 @@
 
 namespace spexd {
 
-// ResourceExhausted, naming value and limit, before memory is taken that is not there: with a retry delay if
-// other jobs hold it. Else the errors of FileInput, ReadWarmItem and WarmCache::GetOrLoad.
+// Loads a file unless it is warm. Reserves memory before it is allocated. ResourceExhausted names value and
+// limit: there is too little memory; with a retry delay if other jobs hold it. Other errors are those of
+// FileInput, ReadWarmItem and WarmCache::GetOrLoad.
 absl::StatusOr<WarmCache::Lease> LoadWarmFile(const ServerParts& parts, FileInput file, WarmCache::Keep keep,
                                               const std::stop_token& stop, WarmKind kind = WarmKind::kPsf);
 

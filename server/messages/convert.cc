@@ -20,10 +20,10 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "arrays travel as they lie in memory");
 
 constexpr int kIndicesPerSummary = 150000;  // each takes at most 10 bytes
-constexpr int kMaxFailedBundles = 1000;     // named in a summary; every one is named in its own message too
+constexpr int kMaxFailedBundles = 1000;     // named in a summary; a failed bundle's own message names it, too
 constexpr size_t kMaxReasonBytes = 1000;
 
-// Bytes of the fibres [first, first + count) of an array whose first index is the fibre.
+// Returns the bytes of the fibres [first, first + count) of an array [fibre, ...].
 template <typename T, size_t N>
 absl::string_view BytesOf(const Array<T, N>& array, int first, int count) {
   const int64_t per_fibre = array.shape(0) > 0 ? array.size() / array.shape(0) : 0;
@@ -38,7 +38,7 @@ uint32_t ChecksumOf(const BundlePiece& piece) {
   return crc;
 }
 
-// Never empty: that would mean success.
+// Returns the message of an error, never empty, because an empty one would mean success.
 std::string Reason(const absl::Status& status) {
   return status.message().empty() ? absl::StatusCodeToString(status.code()) : std::string(status.message());
 }

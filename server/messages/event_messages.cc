@@ -17,7 +17,7 @@ namespace {
 
 using google::protobuf::io::CodedOutputStream;
 
-// What comes before a field of so many bytes: its tag and length.
+// Returns the head of a field of `bytes` bytes: its tag and length.
 std::string FieldHead(int field, size_t bytes) {
   constexpr int kMaxBytes = 10;
   constexpr uint32_t kLengthDelimited = 2;
@@ -28,7 +28,7 @@ std::string FieldHead(int field, size_t bytes) {
   return std::string(reinterpret_cast<const char*>(head), static_cast<size_t>(end - head));
 }
 
-// A slice that keeps what the bytes lie in.
+// Returns a slice that refers to `bytes` and keeps their owner `of`.
 template <typename T>
 grpc::Slice SliceOf(absl::string_view bytes, const std::shared_ptr<const T>& of) {
   using Owner = std::shared_ptr<const T>;
@@ -37,8 +37,8 @@ grpc::Slice SliceOf(absl::string_view bytes, const std::shared_ptr<const T>& of)
       new Owner(of));
 }
 
-// A message in slices. Protobuf writes heads into blocks of this, and hands arrays over where they lie. It
-// expects no exceptions: the process ends if there is no memory for a slice.
+// A message in slices. Protobuf writes heads into blocks and passes arrays by reference. It expects no
+// exceptions, so the process ends if there is no memory for a slice.
 class SliceStream : public google::protobuf::io::ZeroCopyOutputStream {
  public:
   explicit SliceStream(std::shared_ptr<const v1::ExtractEvent> event) : event_(std::move(event)) {}
@@ -78,7 +78,7 @@ class SliceStream : public google::protobuf::io::ZeroCopyOutputStream {
 
   const std::shared_ptr<const v1::ExtractEvent> event_;
   std::vector<grpc::Slice> slices_;
-  grpc::Slice block_;  // of which `used_` bytes are the message's
+  grpc::Slice block_;  // its first `used_` bytes belong to the message
   size_t used_ = 0;
   int64_t bytes_ = 0;
 };
@@ -90,7 +90,7 @@ grpc::ByteBuffer ToMessage(const BundlePiece& piece, const std::shared_ptr<const
   const std::string fields =
       event.has_model() ? event.model().SerializeAsString() : event.bundle().SerializeAsString();
   size_t size = fields.size();
-  std::vector<grpc::Slice> slices(1);  // the first is made when the size is known
+  std::vector<grpc::Slice> slices(1);  // the first one is set when the size is known
   for (const auto& [field, bytes] : piece.arrays) {
     if (bytes.empty()) continue;
     const std::string head = FieldHead(field, bytes.size());

@@ -1,4 +1,4 @@
-// Extract's events as gRPC sends them.
+// Conversion of Extract's events to gRPC's buffers.
 #ifndef SPEXD_SERVER_MESSAGES_EVENT_MESSAGES_H_
 #define SPEXD_SERVER_MESSAGES_EVENT_MESSAGES_H_
 
@@ -11,14 +11,13 @@
 
 namespace spexd {
 
+// Serialises an event.
 grpc::ByteBuffer ToMessage(const v1::ExtractEvent& event);
 
-// The same, for events of large arrays. It refers to them, and keeps the event: they are not copied on their
-// way to the socket.
+// Serialises an event without copying its large arrays. The buffer refers to them and keeps the event.
 grpc::ByteBuffer ToMessage(const std::shared_ptr<const v1::ExtractEvent>& event);
 
-// The message of Whole(piece). It refers to the bundle's arrays, which live as long as it does: nothing is
-// copied on its way to the socket.
+// Returns the message of Whole(piece) without copying arrays. The buffer refers to them and keeps the bundle.
 grpc::ByteBuffer ToMessage(const BundlePiece& piece, const std::shared_ptr<const BundleSpectra>& bundle);
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// Tokens of lists that are sent page by page.
+// The tokens of lists that are sent page by page.
 #ifndef SPEXD_SERVER_MESSAGES_PAGE_TOKEN_H_
 #define SPEXD_SERVER_MESSAGES_PAGE_TOKEN_H_
 
@@ -14,13 +14,14 @@
 
 namespace spexd {
 
-// The token of the page behind the item of this number. A checksum of call and number tells it from other
-// text and from tokens of other calls. `rpc` is the name of the call, "ListJobs".
+// Returns the token of the page after the item of number `last`. `rpc`: the name of the call ("ListJobs"). A
+// checksum of call and number distinguishes the token from other text and from tokens of other calls.
 inline std::string PageToken(absl::string_view rpc, uint64_t last) {
   return absl::StrCat(last, "-", absl::Hex(Crc32c(absl::StrCat(rpc, " ", last)), absl::kZeroPad8));
 }
 
-// The number in a token of PageToken; `first_page` for an empty token. InvalidArgument: it is another text.
+// Returns the number in a token of PageToken; `first_page` for an empty token. InvalidArgument: it is no such
+// token.
 inline absl::StatusOr<uint64_t> NumberOfPageToken(absl::string_view rpc, absl::string_view token,
                                                   uint64_t first_page) {
   if (token.empty()) return first_page;

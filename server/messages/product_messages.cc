@@ -20,7 +20,7 @@ constexpr size_t kMaxReasonBytes = 1000;
 constexpr int64_t kSkyBytesPerBin = 7 * sizeof(float), kSkyBytesPerFibre = 64;
 constexpr int64_t kFitBytesPerBin = 2 * sizeof(float), kVelocityBytesPerTarget = 1024;
 
-// What `of` makes of each value, as a T.
+// Returns the bytes of `of(value)` for each value, as elements of type T.
 template <typename T, typename Values, typename Of>
 std::string PackedBy(const Values& values, const Of& of) {
   std::string bytes(values.size() * sizeof(T), '\0');
@@ -38,7 +38,8 @@ std::string Packed(const Values& values) {
   return PackedBy<T>(values, [](const auto& value) { return value; });
 }
 
-// `size` values of each star as float32, NaN for stars without them. `of`: a reference to a star's.
+// Returns the bytes of `size` values of each star, as float32 [star, value]. `of(star)` is a reference to the
+// values; missing ones are NaN.
 template <typename Of>
 std::string Spectra32(absl::Span<const StarVelocity> stars, size_t size, const Of& of) {
   std::vector<float> values(stars.size() * size, std::numeric_limits<float>::quiet_NaN());
@@ -57,7 +58,7 @@ v1::ProductPart* Begin(Product product, std::vector<v1::ExtractEvent>* parts) {
   return part;
 }
 
-// Elements of the fibres [first, first + count).
+// Returns the elements of the fibres [first, first + count).
 template <typename T>
 absl::Span<const T> RowsOf(const Array<T, 2>& array, int64_t first, int64_t count) {
   return array.flat().subspan(static_cast<size_t>(first * array.shape(1)),
@@ -130,7 +131,7 @@ void FillVelocities(absl::Span<const StarVelocity> stars, size_t bins, size_t sc
       stars, scanned, [](const StarVelocity& star) -> auto& { return star.scan; }));
 }
 
-// The sky tells the bins: velocities in the service are of spectra without it.
+// The number of bins is that of the sky, because the service fits velocities to sky-subtracted spectra.
 std::vector<v1::ExtractEvent> CutVelocities(const FrameProducts& products, const ProductLabels& labels) {
   const std::vector<StarVelocity>& stars = *products.velocities;
   const size_t bins = static_cast<size_t>(products.sky->model.shape(1));

@@ -1,4 +1,4 @@
-// Products as messages, each under gRPC's default limit of 4 MiB.
+// Conversion of products to messages, each under gRPC's default limit of 4 MiB.
 #ifndef SPEXD_SERVER_MESSAGES_PRODUCT_MESSAGES_H_
 #define SPEXD_SERVER_MESSAGES_PRODUCT_MESSAGES_H_
 
@@ -15,23 +15,24 @@
 
 namespace spexd {
 
-// What the messages say beside the products.
+// What the messages contain in addition to the products.
 struct ProductLabels {
   FibreRange fibres;                    // the frame's
   std::vector<std::string> parameters;  // names of the templates' parameters
 };
 
-// The parts of a product with their checksums; one that was not made has a single part with its error.
+// Returns the parts of a product with checksums. A product that failed has a single part with its error.
 std::vector<v1::ExtractEvent> CutProduct(Product product, const FrameProducts& products,
                                          const ProductLabels& labels);
 
-// The single part of a product that was not made. REQUIRES: an error.
+// Returns the single part of a product that failed. REQUIRES: `error` is not OK.
 v1::ExtractEvent FailedProduct(Product product, const absl::Status& error);
 
-// The parts of a file of a joint analysis; one that was not made has a single part with its error.
+// Returns the parts of a file of a joint analysis. A file that could not be made has a single part with its
+// error.
 std::vector<v1::ExtractEvent> CutFile(JointProduct product, const absl::StatusOr<JointFile>& file);
 
-// An upper estimate of the bytes of a product's parts; 0 for those that take next to nothing.
+// Returns an upper estimate of the bytes of a product's parts; 0 for products with very small parts.
 int64_t ProductMessageBytes(Product product, int64_t fibres, int64_t bins);
 
 }  // namespace spexd

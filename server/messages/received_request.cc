@@ -13,12 +13,12 @@ namespace {
 
 using google::protobuf::io::CodedInputStream;
 
-// Types of a field on the wire.
+// Wire types of fields.
 constexpr uint32_t kVarint = 0, kLengthDelimited = 2;
 
 constexpr uint32_t Tag(int field, uint32_t type) { return static_cast<uint32_t>(field) << 3 | type; }
 
-// The next `size` bytes as they lie in gRPC's slices.
+// Takes the next `size` bytes as pieces of gRPC's slices. Returns false if there are fewer.
 bool TakePieces(int size, CodedInputStream* in, std::vector<absl::string_view>* pieces) {
   while (size > 0) {
     const void* data = nullptr;
@@ -54,8 +54,8 @@ void ReceivedRequest<Message>::Clear() {
   buffer_.Clear();
 }
 
-// True for a chunk as clients write it: its payload is the last field, and nothing comes after it. All else
-// is left to protobuf.
+// Parses a chunk as clients write it, with the payload as its last field and nothing after it. Returns false
+// for any other message, which protobuf must parse.
 template <typename Message>
 bool ReceivedRequest<Message>::ParseChunk() {
   grpc::ProtoBufferReader reader(&buffer_);

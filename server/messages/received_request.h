@@ -1,5 +1,5 @@
-// A message of a client of Extract or Analyse, read where gRPC received it: a chunk's payload is not copied
-// before it is where the whole input will be.
+// A message of a client of Extract or Analyse. It refers to gRPC's buffer, so that the payload of a chunk is
+// copied only once, to its position in the whole input.
 #ifndef SPEXD_SERVER_MESSAGES_RECEIVED_REQUEST_H_
 #define SPEXD_SERVER_MESSAGES_RECEIVED_REQUEST_H_
 
@@ -17,12 +17,13 @@ namespace spexd {
 template <typename Message>
 class ReceivedRequest {
  public:
-  // gRPC puts the next message here.
+  // The buffer into which gRPC puts the next message.
   grpc::ByteBuffer* buffer() { return &buffer_; }
-  // To be called once it has. InvalidArgument: it is no such message.
+  // Parses the message in the buffer. InvalidArgument: it is no `Message`.
   absl::Status Parse();
 
-  // Valid after Parse, until Clear or the next message. A chunk has its payload in the pieces alone.
+  // The message, and the pieces of its payload if it is a chunk; the message's own payload is then empty.
+  // Valid after Parse, until Clear or the next message.
   const Message& message() const { return message_; }
   const std::vector<absl::string_view>& payload() const { return payload_; }
   void Clear();

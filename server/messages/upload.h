@@ -1,4 +1,4 @@
-// One input that arrives in chunks.
+// An upload: one input that arrives in chunks.
 #ifndef SPEXD_SERVER_MESSAGES_UPLOAD_H_
 #define SPEXD_SERVER_MESSAGES_UPLOAD_H_
 
@@ -14,22 +14,23 @@ namespace spexd {
 
 class Upload {
  public:
-  // `what` names the input in messages ("image"). `sha256` as declared beforehand, may be empty.
-  // REQUIRES: `bytes` was checked against the server's limits (the memory is reserved at the first chunk).
+  // `what`: the name of the input in messages ("image"). `bytes`, `sha256`: as declared in the header;
+  // `sha256` may be empty. REQUIRES: `bytes` is within the server's limits, because the first chunk allocates
+  // them.
   Upload(std::string what, uint64_t bytes, std::string sha256);
 
-  // Takes a chunk, whose payload comes in pieces. InvalidArgument: not at the next offset, without a byte, or
-  // after Finish. DataLoss: more bytes than declared.
+  // Appends a chunk, whose payload is in pieces. InvalidArgument: it is empty, is not at the next offset, or
+  // comes after Finish. DataLoss: there are more bytes than declared.
   absl::Status Append(uint64_t offset, absl::Span<const absl::string_view> payload);
   absl::Status Append(uint64_t offset, absl::string_view payload) {
     return Append(offset, absl::MakeConstSpan(&payload, 1));
   }
 
-  // Returns the bytes. Checksums are those declared at the end, if any. DataLoss: too few bytes, or a
-  // checksum does not match.
+  // Ends the upload and returns its bytes. The checksums are those declared at its end, if any. DataLoss:
+  // there are too few bytes, or a checksum does not match.
   absl::StatusOr<std::string> Finish(absl::string_view sha256, std::optional<uint32_t> crc32c = std::nullopt);
 
-  // Whether Finish computes a SHA-256, which takes seconds of a large input.
+  // Whether Finish computes a SHA-256, which takes seconds for a large input.
   bool FinishTakesLong(absl::string_view sha256) const { return !sha256_.empty() || !sha256.empty(); }
 
   uint64_t declared() const { return declared_; }

@@ -39,7 +39,7 @@ absl::Status EngineHealth::Ask() {
   const std::vector<DeviceStatus> devices = engine_->Devices();
   {
     MutexLock lock(&mutex_);
-    // An older answer never follows a newer one.
+    // An older answer that arrives after a newer one is ignored.
     if (number > applied_) {
       applied_ = number;
       Apply(status, devices);

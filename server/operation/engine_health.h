@@ -1,4 +1,4 @@
-// Whether the engine can work. It is asked regularly; gRPC's health service and the log are told.
+// The engine's health: whether it can run jobs, for gRPC's health service and the log.
 #ifndef SPEXD_SERVER_OPERATION_ENGINE_HEALTH_H_
 #define SPEXD_SERVER_OPERATION_ENGINE_HEALTH_H_
 
@@ -17,17 +17,17 @@ namespace spexd {
 // Safe to use from many threads.
 class EngineHealth {
  public:
-  // Neither is owned.
+  // `engine` and `log` are not owned.
   EngineHealth(const Engine* engine, Logger* log) : engine_(engine), log_(log) {}
 
-  // Calls `announce` now and at each change with whether jobs are taken. `announce` must not call back.
+  // Calls `announce` at once and at each change, with whether the server takes jobs. `announce` must not use
+  // this object.
   void StartServing(std::function<void(bool serving)> announce);
-  // Announces that no jobs are taken, and nothing more after that: once this returns, `announce` is not
-  // called.
+  // Announces that the server takes no jobs. `announce` is not called after this returns.
   void StopServing();
 
-  // Asks the engine, without blocking anybody else meanwhile. Unavailable, with the reason, if it can run no
-  // more jobs. Changes since the last time, of the engine and of each device, are logged and announced.
+  // Asks the engine, without blocking other callers meanwhile. Logs and announces changes of the engine and
+  // of each device. Unavailable, with the reason: the engine can run no more jobs.
   absl::Status Check() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -42,8 +42,8 @@ class EngineHealth {
   Mutex mutex_;
   std::function<void(bool)> announce_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;    // number of times that the engine was asked
-  uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;  // number of the call whose answer is in use
+  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;    // how often the engine was asked
+  uint64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;  // the number of the question whose answer is in use
   bool healthy_ ABSL_GUARDED_BY(mutex_) = true;
   std::set<int> failed_devices_ ABSL_GUARDED_BY(mutex_);
 };

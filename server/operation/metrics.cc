@@ -25,21 +25,21 @@ using prometheus::MetricType;
 const prometheus::Histogram::BucketBoundaries kSeconds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                                           0.5,   1,      2.5,   5,    10,    25,   50,  100};
 
-// Seconds of whole jobs, their time in the queue included.
+// Buckets of the seconds of whole jobs, including their time in the queue.
 const prometheus::Histogram::BucketBoundaries kJobSeconds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,    2.5,
                                                              5,    10,    25,   50,  100,  250, 1000, 3600};
 const prometheus::Histogram::BucketBoundaries kRatios = {0.1, 0.25, 0.5, 0.8, 1.25, 2, 4, 10};
 
-// Fluxes are refined to 1e-11; a bundle above 1e-8 fails.
+// Fluxes are refined to 1e-11. A bundle above 1e-8 fails.
 const prometheus::Histogram::BucketBoundaries kResiduals = {1e-14, 1e-13, 1e-12, 1e-11,
                                                             1e-10, 1e-9,  1e-8,  1e-7};
 
-// A bundle above 1e-6 fails.
 const prometheus::Histogram::BucketBoundaries kChi2pix = {0.5, 0.7, 0.8, 0.9, 1,  1.2,
                                                           1.5, 2,   3,   5,   10, 100};
-// Pixels. Traces usually move by 0.1 to 1.
+// Shifts in pixels. Traces usually move by 0.1 to 1 pixels.
 const prometheus::Histogram::BucketBoundaries kShifts = {0.01, 0.02, 0.05, 0.1, 0.2, 0.3,
                                                          0.5,  0.75, 1,    1.5, 2,   4};
+// A bundle above 1e-6 fails.
 const prometheus::Histogram::BucketBoundaries kRootErrors = {1e-13, 1e-12, 1e-11, 1e-10,
                                                              1e-9,  1e-8,  1e-7,  1e-6};
 
@@ -60,7 +60,7 @@ MetricFamily Single(MetricType type, const char* name, const char* help, double 
   return {name, help, type, {Value(type, value, labels)}};
 }
 
-// What the driver tells of the devices, as far as it does.
+// Adds the metrics of the devices that the driver provides.
 void AddUsage(const std::vector<DeviceStatus>& devices, const DeviceMonitor& monitor,
               std::vector<MetricFamily>* families) {
   MetricFamily busy{"spexd_device_utilization_ratio",
@@ -159,7 +159,7 @@ void AddDetached(const StoreStats& stats, std::vector<MetricFamily>* families) {
         stats.disk_errors);
 }
 
-// The label of spexd_job_duration_seconds.
+// Returns the label of an outcome in spexd_job_duration_seconds.
 const char* DurationLabel(absl::StatusCode outcome) {
   if (outcome == absl::StatusCode::kOk) return "ok";
   const bool stopped =
@@ -249,7 +249,7 @@ Metrics::Metrics()
       watches_(CounterFamily(registry_, "spexd_detached_watches_total", "Calls of Watch begun").Add({})),
       start_time_(
           std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count()) {
-  // Series exist before their first event, so that rates and alerts see the step from 0 to 1.
+  // All series exist before their first event, so that rates and alerts see the step from 0 to 1.
   for (int code = 0; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code)
     jobs_.Add({{"outcome", CodeLabel(static_cast<absl::StatusCode>(code))}});
   for (const char* outcome : {"ok", "stopped", "failed"}) durations_.Add({{"outcome", outcome}}, kJobSeconds);
@@ -314,7 +314,7 @@ void Metrics::ObserveTraceShifts(const TraceShifts& shifts) {
   for (const auto& [axis, measured] : {std::pair("x", &shifts.x), {"y", &shifts.y}}) {
     if (measured->status == ShiftStatus::kNone) continue;
     trace_results_.Add({{"axis", axis}, {"status", ShiftStatusName(measured->status)}}).Increment();
-    // Differences between fibres have no mean to speak of.
+    // Only these have a meaningful mean. kRelative has differences between fibres alone.
     if (measured->status == ShiftStatus::kOk || measured->status == ShiftStatus::kWeak)
       trace_shifts_.Add({{"axis", axis}}, kShifts).Observe(std::abs(measured->mean));
   }

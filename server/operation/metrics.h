@@ -1,5 +1,5 @@
-// The content of /metrics. Counters and histograms are kept here. Other parts (queue, cache) are asked for
-// their values at each scrape.
+// The content of /metrics. Counters and histograms are kept here. Values of other parts (queue, cache) are
+// passed at each scrape.
 #ifndef SPEXD_SERVER_OPERATION_METRICS_H_
 #define SPEXD_SERVER_OPERATION_METRICS_H_
 
@@ -27,42 +27,43 @@ class Metrics {
   Metrics();
 
   void CountJob(absl::StatusCode outcome);  // spexd_jobs_total{outcome}
-  // Time from the call's begin to its end, of a job that was admitted.
+  // Observes the time of an admitted job, from the begin to the end of its call.
   void ObserveJob(absl::StatusCode outcome, double seconds);
   void CountRejection(const std::string& reason);  // spexd_rejections_total{reason}
-  void CountRefusal(const absl::Status& status);   // the same, if it is a refusal (server/base/retry.h)
-  // queued, receiving, reading, preparing, extracting, analysing, sending
+  void CountRefusal(const absl::Status& status);   // CountRejection, if it is one (server/base/retry.h)
+  // `stage`: queued, receiving, reading, preparing, extracting, analysing or sending.
   void CountCancellation(const std::string& stage);
   void CountAccess(const std::string& decision);  // allowed, unauthenticated, denied
   void ObserveStage(const std::string& stage, double seconds);
   void ObserveFirstBundle(double seconds);
-  void ObserveEstimate(double taken, double estimated);    // device-seconds of a slot
-  void ObserveProofs(double residual, double root_error);  // the largest of a job's bundles
-  void ObserveFit(double chi2pix);                         // the median of a job's bins
-  void ObserveTraceShifts(const TraceShifts& shifts);      // each axis that a frame was asked for
+  void ObserveEstimate(double taken, double estimated);    // device-seconds of a job in its slot
+  void ObserveProofs(double residual, double root_error);  // largest values of a job's bundles
+  void ObserveFit(double chi2pix);                         // median of a job's bins
+  void ObserveTraceShifts(const TraceShifts& shifts);      // of each axis that was to be measured
   void CountBundle(int64_t spectra);
   void CountProduct(const std::string& product, bool made);  // sky, lines, velocity
-  void CountProductByDevice(const std::string& product);     // of these, made on a GPU
+  void CountProductByDevice(const std::string& product);     // counted in addition if made on a GPU
   void CountReceived(int64_t bytes);
   void CountSent(int64_t bytes);
-  // spexd_detached_jobs_ended_total{outcome}, and the time from the submission, as ObserveJob.
+  // Counts a detached job in spexd_detached_jobs_ended_total{outcome}, and observes the time since its
+  // submission as ObserveJob does.
   void CountDetachedEnd(absl::StatusCode outcome, double seconds);
   void CountSubmit(const std::string& outcome);  // new, existed, refused
   void CountWatch();
 
-  // Values of other parts, at the time of a scrape.
+  // The values of other parts at the time of a scrape.
   struct Sources {
     JobQueue::Stats queue;
     WarmCache::Stats cache;
     const Engine* engine = nullptr;
-    const DeviceMonitor* monitor = nullptr;  // null: nothing is known of the devices' load
+    const DeviceMonitor* monitor = nullptr;  // null: the devices' load is not known
     int connections = 0, streams = 0;
     bool certificates_refused = false;
     int64_t certificate_expiry = 0;  // seconds since 1970; 0 without TLS
     int64_t dropped_log_lines = 0;
     StoreStats detached;
   };
-  // The text format of Prometheus.
+  // Returns all metrics in Prometheus' text format.
   std::string Text(const Sources& sources) const;
 
  private:

@@ -26,7 +26,7 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// 0 if there is no descriptor left to count with.
+// Returns the number of entries of a folder; 0 if there is no descriptor to open it.
 int EntriesOf(const char* folder) {
   std::error_code error;
   std::filesystem::directory_iterator entries(folder, error);

@@ -1,4 +1,4 @@
-// What the kernel tells of this process.
+// The kernel's statistics of this process.
 #ifndef SPEXD_SERVER_OPERATION_PROCESS_STATS_H_
 #define SPEXD_SERVER_OPERATION_PROCESS_STATS_H_
 
@@ -9,7 +9,7 @@ struct ProcessStats {
   double cpu_seconds = 0;  // user and system, of all threads since the start
   int threads = 0;
   int open_descriptors = 0;
-  double max_descriptors = 0;  // that it may open
+  double max_descriptors = 0;  // the limit of open_descriptors
 };
 
 ProcessStats ReadProcessStats();

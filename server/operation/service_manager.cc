@@ -18,7 +18,7 @@
 namespace spexd {
 namespace {
 
-// The time between two looks at the server: until it is ready, and afterwards.
+// The time between two checks of the server, until it is ready and afterwards.
 constexpr std::chrono::microseconds kUntilReady = std::chrono::seconds(1), kPeriod = std::chrono::seconds(10);
 
 std::optional<std::chrono::microseconds> WatchdogOf(
@@ -49,7 +49,7 @@ void ServiceManager::Notify(const std::string& state) const {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   socket_.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  if (socket_[0] == '@') address.sun_path[0] = '\0';  // a name that is no file
+  if (socket_[0] == '@') address.sun_path[0] = '\0';  // an abstract name
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_.size());
   sendto(socket.get(), state.data(), state.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
          reinterpret_cast<const sockaddr*>(&address), size);
@@ -90,7 +90,7 @@ void Heartbeat::Beat() {
     state = "READY=1\n";
   }
   if (not_alive.empty() && manager_.watchdog().has_value()) state += "WATCHDOG=1\n";
-  // A line ends the status.
+  // The status must be a single line.
   const std::string status = not_ready.empty() ? server_.status() : not_ready;
   manager_.Notify(absl::StrCat(state, "STATUS=", absl::StrReplaceAll(status, {{"\n", " "}})));
 }

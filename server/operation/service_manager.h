@@ -1,4 +1,4 @@
-// What systemd is told of the server, by the protocol of sd_notify(3): datagrams to the socket that
+// Messages to systemd about the server, by the protocol of sd_notify(3): datagrams to the socket that
 // $NOTIFY_SOCKET names.
 #ifndef SPEXD_SERVER_OPERATION_SERVICE_MANAGER_H_
 #define SPEXD_SERVER_OPERATION_SERVICE_MANAGER_H_
@@ -17,12 +17,13 @@ namespace spexd {
 // Safe to use from many threads.
 class ServiceManager {
  public:
-  // nullopt: nobody wants to be told. `environment`: getenv.
+  // Returns the service manager; nullopt: there is none that wants messages. `environment`: getenv, for
+  // tests.
   static std::optional<ServiceManager> Find(const std::function<const char*(const char*)>& environment);
 
-  // "READY=1", or several lines of this kind. A message that cannot be sent is lost.
+  // Sends a message: "READY=1", or several lines of this kind. A message that cannot be sent is lost.
   void Notify(const std::string& state) const;
-  // The longest time between two WATCHDOG=1; nullopt: none are asked for.
+  // Returns the longest allowed time between two WATCHDOG=1; nullopt: none are expected.
   std::optional<std::chrono::microseconds> watchdog() const { return watchdog_; }
 
  private:
@@ -32,19 +33,18 @@ class ServiceManager {
   std::optional<std::chrono::microseconds> watchdog_;
 };
 
-// Tells the service manager, from a thread of its own, that the server became ready, how it is, and that it
-// works: the watchdog is fed only while the server answers its own port.
+// A thread that tells the service manager when the server becomes ready, its status, and that it is alive.
 class Heartbeat {
  public:
   struct Server {
     std::function<std::string()> why_not_alive;  // "": alive
     std::function<std::string()> why_not_ready;  // "": ready
-    std::function<std::string()> status;         // a line for people
+    std::function<std::string()> status;         // a line of text for people
   };
   // `manager` is not owned.
   Heartbeat(const ServiceManager* manager, Server server);
 
-  // Runs `reload` between the messages that such a thing begins and has ended.
+  // Runs `reload` between the messages that a reload begins and has ended.
   void AroundReload(const std::function<void()>& reload) const;
 
  private:
@@ -53,8 +53,8 @@ class Heartbeat {
 
   const ServiceManager& manager_;
   const Server server_;
-  const std::chrono::microseconds period_;  // once it is ready
-  std::atomic<bool> ready_ = false;         // and the manager knows
+  const std::chrono::microseconds period_;  // time between two messages when the server is ready
+  std::atomic<bool> ready_ = false;         // the manager was told that the server is ready
   Mutex mutex_;
   CondVar stopped_;
   std::jthread thread_;

@@ -1,4 +1,4 @@
-// What the store of detached jobs tells the metrics.
+// The numbers of the store of detached jobs, for the metrics.
 #ifndef SPEXD_SERVER_OPERATION_STORE_STATS_H_
 #define SPEXD_SERVER_OPERATION_STORE_STATS_H_
 

@@ -1,4 +1,4 @@
-// spexd.v1.Analysis.
+// The service spexd.v1.Analysis.
 #ifndef SPEXD_SERVER_RPC_ANALYSIS_SERVICE_H_
 #define SPEXD_SERVER_RPC_ANALYSIS_SERVICE_H_
 
@@ -10,11 +10,12 @@
 
 namespace spexd {
 
-// Messages come and go as bytes: see JobReactor.
+// Messages are sent and received as bytes (see JobReactor).
 class AnalysisService final : public v1::Analysis::WithRawCallbackMethod_Analyse<v1::Analysis::Service> {
  public:
   explicit AnalysisService(const ServerParts& parts) : parts_(parts) {}
-  // Jobs whose results may be analysed, not owned; null: there are none. Call it before calls come.
+  // Sets the detached jobs whose results may be analysed; not owned. null: there are none. Call it before the
+  // server starts.
   void TellOf(DetachedJobs* jobs) { detached_ = jobs; }
 
   JobReactor* Analyse(grpc::CallbackServerContext* context) override;

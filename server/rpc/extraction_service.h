@@ -1,4 +1,4 @@
-// spexd.v1.Extraction.
+// The service spexd.v1.Extraction.
 #ifndef SPEXD_SERVER_RPC_EXTRACTION_SERVICE_H_
 #define SPEXD_SERVER_RPC_EXTRACTION_SERVICE_H_
 
@@ -12,14 +12,15 @@ namespace spexd {
 
 class DetachedJobs;
 
-// Extract's messages come and go as bytes: see JobReactor.
+// Extract's messages are sent and received as bytes (see JobReactor).
 using ExtractionCallbacks = v1::Extraction::WithRawCallbackMethod_Extract<
     v1::Extraction::WithCallbackMethod_GetCapabilities<v1::Extraction::Service>>;
 
 class ExtractionService final : public ExtractionCallbacks {
  public:
   explicit ExtractionService(const ServerParts& parts) : parts_(parts) {}
-  // Jobs that GetCapabilities tells of, not owned; null: there are none. Call it before calls come.
+  // Sets the detached jobs that GetCapabilities reports; not owned. null: there are none. Call it before the
+  // server starts.
   void TellOf(const DetachedJobs* jobs) { detached_ = jobs; }
 
   JobReactor* Extract(grpc::CallbackServerContext* context) override;
@@ -27,7 +28,8 @@ class ExtractionService final : public ExtractionCallbacks {
                                             const v1::GetCapabilitiesRequest* request,
                                             v1::Capabilities* response) override;
 
-  // The answer of GetCapabilities to a caller with these shares. It asks the engine, which may block.
+  // Returns the answer of GetCapabilities to a caller with these shares. May block, because it asks the
+  // engine.
   v1::Capabilities Status(const Shares& shares = {}) const;
 
  private:

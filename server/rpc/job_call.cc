@@ -20,8 +20,8 @@ absl::Status DeadlinePassed(const std::string& state) {
   return absl::DeadlineExceededError(absl::StrCat("the job's deadline passed (", state, ")"));
 }
 
-// Until the client's deadline. In floating point: a call without a deadline has the last time that there is,
-// and a clock that shows a time before 1970 would be too far from it.
+// Returns the seconds until the client's deadline. It is computed in floating point, because a call without a
+// deadline has the largest time_point, and its distance to a time before 1970 would overflow.
 double SecondsLeft(const grpc::CallbackServerContext& context) {
   using Seconds = std::chrono::duration<double>;
   const Seconds left = Seconds(context.deadline().time_since_epoch()) -
@@ -55,7 +55,7 @@ JobCall<Message>::JobCall(const ServerParts& parts, const char* rpc, CallStart s
       ask_(std::move(ask)),
       job_(parts, job_id, JobFields(job_id, trace_)) {}
 
-// Files are looked at and the engine is asked in a task: both may hang.
+// Looking at files and asking the engine may block, so a task does it.
 template <typename Message>
 absl::Status JobCall<Message>::HeaderCame() {
   SPEXD_ASSIGN_OR_RETURN(AskedJob asked,
@@ -77,7 +77,7 @@ absl::Status JobCall<Message>::Admit(JobClaim claim) {
     return Refuse(std::move(engine), "engine_failed", kAfterEngineFailure);
   absl::StatusOr<JobQueue::Ticket> ticket = parts_.queue->Admit(claim);
   if (!ticket.ok()) {
-    // Slow uploads hold entries in the queue, too. Their calls end soon.
+    // Slow uploads hold entries of the queue, too. If others need these, their calls end soon.
     const bool others =
         RetryDelayOf(ticket.status()).has_value() && ReasonOf(ticket.status()) != "identity_share";
     if (others && parts_.uploads->TakeBackFromSlow())
@@ -128,9 +128,9 @@ absl::Status JobCall<Message>::InputCame(int64_t bytes) {
   return receiver_->complete() ? AllCame() : ReadOn(bytes);
 }
 
-// The client has ended its stream early, or has disconnected: gRPC may report a cancellation only after it
-// ended a read because of it. By then nothing can be sent any more, so sending a message shows which of the
-// two it is.
+// The client has ended its stream early or has disconnected. After a disconnection, gRPC may report the
+// failed read before the cancellation. Sending a message tells the two apart, because it fails after a
+// disconnection.
 template <typename Message>
 absl::Status JobCall<Message>::EndIfClientIsThere(const absl::Status& why) {
   if_client_is_there_ = why;
@@ -143,7 +143,7 @@ absl::Status JobCall<Message>::AllSent() {
     case Phase::kReceiving:
       if (if_client_is_there_.has_value()) return *if_client_is_there_;
       return InputCame(0);
-    case Phase::kQueued:  // a client that went during the write gets no slot: nothing else would end its call
+    case Phase::kQueued:  // if the client went during the write, nothing else would end the call
       if (stop_requested()) return Gone();
       times_.WaitForServer();
       return absl::OkStatus();
@@ -170,7 +170,7 @@ absl::Status JobCall<Message>::AllCame() {
   if (stop_requested()) return Gone();
   since_ = times_.seconds();
   ticket_->Join(
-      this->Waker(&JobCall::SlotCame));  // it may come before the client has read that the job waits
+      this->Waker(&JobCall::SlotCame));  // may be called before the client has read that its job waits
   return SendState("queued");
 }
 
@@ -186,8 +186,8 @@ absl::Status JobCall<Message>::SlotCame() {
   return PassOnEvents();
 }
 
-// Events that come at once are sent together, up to the first bundle among them. A call that is to end drops
-// them, and waits for the job's end.
+// Sends the events that have come together, up to the first bundle or product among them. A call that is to
+// end drops them and waits for the job's end.
 template <typename Message>
 absl::Status JobCall<Message>::PassOnEvents() noexcept {
   if (phase_ != Phase::kRunning || writing()) return absl::OkStatus();
@@ -231,7 +231,8 @@ absl::Status JobCall<Message>::SendState(const std::string& state) {
   return Send();
 }
 
-// A read or write that is under way fails by itself; a job that runs is stopped.
+// A pending read or write fails by itself, and a running job is stopped. Only a waiting job needs an end
+// here.
 template <typename Message>
 absl::Status JobCall<Message>::ClientWent() {
   return phase_ == Phase::kQueued && !writing() ? Gone() : absl::OkStatus();
@@ -240,7 +241,7 @@ absl::Status JobCall<Message>::ClientWent() {
 template <typename Message>
 absl::Status JobCall<Message>::Gone() {
   if (stopping()) return why_stopping();
-  // The client uses its own clock, and told this side the remaining time rounded up to three digits.
+  // The client uses its own clock, and has sent the remaining time rounded up to three digits.
   const double early = 0.05 + 0.01 * times_.seconds();
   const std::string state = job_.state();
   if (SecondsLeft(*context_) <= early) return DeadlinePassed(state);
@@ -251,7 +252,7 @@ template <typename Message>
 JobBounds JobCall<Message>::Bounds() {
   JobBounds bounds(this->stop_token(), parts_.options->max_job_seconds, times_.start(),
                    ticket_.has_value() ? &*ticket_ : nullptr);
-  // No job is estimated in a later state.
+  // The state is kReading, because jobs are estimated in no later state.
   bounds.Limit(SecondsLeft(*context_), "the client's deadline",
                DeadlinePassed(JobStateName(JobState::kReading)));
   return bounds;

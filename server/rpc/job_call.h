@@ -1,5 +1,5 @@
-// One call of Extract or Analyse: receives a job, and sends its events as they come. They are in memory, of
-// which the job reserved what they take at most (--max-result-bytes), and end with the connection.
+// One call of Extract or Analyse: it receives a job and sends its events as they come. The events are in
+// memory that the job has reserved (--max-result-bytes), and are lost with the connection.
 #ifndef SPEXD_SERVER_RPC_JOB_CALL_H_
 #define SPEXD_SERVER_RPC_JOB_CALL_H_
 
@@ -29,21 +29,22 @@
 
 namespace spexd {
 
-// Messages come and go as bytes: see received_request.h and event_messages.h.
+// The reactor of a job's call. Messages are sent and received as bytes: see received_request.h and
+// event_messages.h.
 using JobReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// `Message`: ExtractRequest or AnalyseRequest.
+// One call of Extract or Analyse. `Message`: ExtractRequest or AnalyseRequest.
 template <typename Message>
 class JobCall final
     : public SendingCall<ReceivingCall<JobReactor, ReceivedRequest<Message>>, grpc::ByteBuffer> {
  public:
   using Header = std::decay_t<decltype(std::declval<Message>().header())>;
-  // InvalidArgument: what is wrong with a header.
+  // Returns the job that a header asks for. InvalidArgument: the header is wrong.
   using Ask = std::function<absl::StatusOr<AskedJob>(const Header& header, const Asker& asker,
                                                      const JsonFields& log_fields)>;
 
-  // Lets a call in, which then lives until gRPC and its tasks are done with it, or refuses it. `rpc`: its
-  // name; a literal. The ids outlive the call.
+  // Begins a call, which lives until gRPC and its tasks have ended, or refuses it. `rpc`: a literal with its
+  // name. `ids` outlives the call.
   static JobReactor* Begin(const ServerParts& parts, const char* rpc, grpc::CallbackServerContext* context,
                            JobIds* ids, Ask ask);
 
@@ -74,7 +75,7 @@ class JobCall final
   absl::Status Gone() override;
   void Release(const absl::Status& status) override;
 
-  absl::Status Admit(JobClaim claim);  // the first task
+  absl::Status Admit(JobClaim claim);  // task
   absl::Status SendState(const std::string& state);
   void LogEnd(const absl::Status& status);
   JobBounds Bounds();
@@ -82,16 +83,16 @@ class JobCall final
   const TraceContext trace_;
   const std::string peer_;
   Phase phase_ = Phase::kReceiving;
-  std::optional<absl::Status> if_client_is_there_;  // the call's end, once a message could be sent
+  std::optional<absl::Status> if_client_is_there_;  // the status with which to end when a message was sent
   const Ask ask_;
-  std::string name_;  // of its image or spectra
+  std::string name_;  // of the job's image or spectra
   MakeWork work_;
   std::optional<InputReceiver> receiver_;
   std::optional<JobQueue::Ticket> ticket_;
   JobInputs inputs_;
   ServerJob job_;
   bool first_bundle_sent_ = false;
-  double since_ = 0;  // begin of what is being measured: receiving, then queueing
+  double since_ = 0;  // when the current stage began: receive, then queue
   double receive_seconds_ = 0;
   double queue_seconds_ = 0;
 };

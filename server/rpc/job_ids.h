@@ -1,4 +1,4 @@
-// Ids of the jobs whose clients wait for them.
+// The ids of jobs of Extract and Analyse.
 #ifndef SPEXD_SERVER_RPC_JOB_IDS_H_
 #define SPEXD_SERVER_RPC_JOB_IDS_H_
 
@@ -12,8 +12,8 @@
 
 namespace spexd {
 
-// Safe to use from many threads. Each object begins its ids with a number of its own, which differs from one
-// start of the server to the next.
+// Makes ids. Each object begins its ids with a random number, so that they differ after a restart of the
+// server. Safe to use from many threads.
 class JobIds {
  public:
   std::string Next() { return absl::StrCat(prefix_, "-", ++jobs_); }

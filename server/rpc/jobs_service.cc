@@ -19,7 +19,7 @@ namespace spexd {
 namespace {
 
 constexpr uint32_t kDefaultPage = 100, kMaxPage = 1000;
-constexpr size_t kMaxPageBytes = 3 << 20;  // below gRPC's limit of a message
+constexpr size_t kMaxPageBytes = 3 << 20;  // below gRPC's limit of messages
 
 void ToProto(const StoredJob& job, v1::JobRecord* out) {
   out->set_job_id(job.id);
@@ -44,7 +44,7 @@ void ToProto(const StoredJob& job, v1::JobRecord* out) {
   out->set_deadline(job.deadline);
 }
 
-// The states that are asked for, each once.
+// Returns the states that are asked for, each once.
 absl::StatusOr<std::vector<v1::DetachedState>> StatesOf(const v1::ListJobsRequest& request) {
   std::set<v1::DetachedState> states;
   for (const int state : request.states()) {

@@ -1,4 +1,4 @@
-// spexd.v1.Jobs.
+// The service spexd.v1.Jobs.
 #ifndef SPEXD_SERVER_RPC_JOBS_SERVICE_H_
 #define SPEXD_SERVER_RPC_JOBS_SERVICE_H_
 
@@ -14,7 +14,7 @@ namespace spexd {
 
 class JobsService final : public v1::Jobs::CallbackService {
  public:
-  // `jobs` is not owned; null: the server keeps none, and all calls say so.
+  // `jobs` is not owned; null: the server keeps none, and all calls end with FailedPrecondition.
   JobsService(const ServerParts& parts, DetachedJobs* jobs) : parts_(parts), jobs_(jobs) {}
 
   SubmitCall::Reactor* Submit(grpc::CallbackServerContext* context, v1::SubmitReply* reply) override;
@@ -31,8 +31,8 @@ class JobsService final : public v1::Jobs::CallbackService {
  private:
   absl::StatusOr<CallStart> Enter(grpc::CallbackServerContext* context, const char* rpc);
   using Body = std::function<absl::Status(const Identity& caller)>;
-  // Runs the call's body on a thread that may wait for the disk, and ends the call. The body must not use
-  // this object, which may go once the call has ended.
+  // Runs the body of a call on a thread that may wait for the disk, and ends the call. The body must not use
+  // this object, which may be destroyed when the call has ended.
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const char* rpc, Body body);
   static absl::Status List(const Identity& caller, const v1::ListJobsRequest& request, DetachedJobs* jobs,
                            v1::ListJobsResponse* response);

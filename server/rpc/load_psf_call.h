@@ -1,4 +1,4 @@
-// One LoadPsf call: receives the file, then loads it on a thread.
+// One call of LoadPsf: it receives the file and loads it in a task.
 #ifndef SPEXD_SERVER_RPC_LOAD_PSF_CALL_H_
 #define SPEXD_SERVER_RPC_LOAD_PSF_CALL_H_
 
@@ -18,7 +18,7 @@ inline constexpr char kLoadPsfRpc[] = "spexd.v1.PsfRegistry/LoadPsf";
 class LoadPsfCall final
     : public ReceivingCall<grpc::ServerReadReactor<v1::LoadPsfRequest>, ParsedRequest<v1::LoadPsfRequest>> {
  public:
-  // Begins a call that lives until gRPC and its task are done with it.
+  // Begins a call, which lives until gRPC and its task have ended.
   static Reactor* Begin(const ServerParts& parts, CallStart start, v1::PsfInfo* response);
 
  private:
@@ -34,7 +34,7 @@ class LoadPsfCall final
     memory_.Release();
   }
 
-  // The task.
+  // Task.
   absl::Status Load();
 
   v1::PsfInfo* const response_;  // not to be used after End

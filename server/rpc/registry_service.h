@@ -1,4 +1,4 @@
-// spexd.v1.PsfRegistry.
+// The service spexd.v1.PsfRegistry.
 #ifndef SPEXD_SERVER_RPC_REGISTRY_SERVICE_H_
 #define SPEXD_SERVER_RPC_REGISTRY_SERVICE_H_
 

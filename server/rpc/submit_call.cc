@@ -56,7 +56,7 @@ absl::Status SubmitCall::Admit() {
   if (known.has_value()) {
     const absl::StatusOr<StoredJob> whole = jobs_->store().WithHeader(known->id);
     if (absl::IsNotFound(whole.status())) {
-      known.reset();  // it has just expired: this is a new job
+      known.reset();  // the known job has just expired, so this is a new one
     } else if (!whole.ok()) {
       return whole.status();
     } else if (whole->header != job.header) {
@@ -87,7 +87,7 @@ absl::Status SubmitCall::Admitted() {
   return ReadOn();
 }
 
-// The end of an input is checked on a thread: a SHA-256 takes seconds.
+// The end of an input is checked in a task, because a SHA-256 takes seconds.
 absl::Status SubmitCall::MessageCame() {
   const v1::SubmitRequest& message = request_.message();
   if (message.has_end()) return Start([this] { return AddEnd(); }, [this] { return Admitted(); });
@@ -100,7 +100,7 @@ absl::Status SubmitCall::Keep() {
   FinishSubmission(std::move(inputs));
   SPEXD_ASSIGN_OR_RETURN(submitted_, jobs_->store().FindSame(submission_.job));
   if (!submitted_.has_value()) {
-    // A job that was there when this call began may have been removed meanwhile: then this is a new one.
+    // The job that was known when this call began may have been removed meanwhile. Then this is a new one.
     if (!disk_.has_value()) {
       const StoredJob& job = submission_.job;
       SPEXD_ASSIGN_OR_RETURN(disk_,
@@ -118,7 +118,7 @@ absl::Status SubmitCall::Keep() {
   return absl::OkStatus();
 }
 
-// The digest covers all that the client chose, each piece with its length.
+// Fills in the submission. The digest covers everything that the client chose, each piece with its length.
 void SubmitCall::FinishSubmission(JobInputs inputs) {
   StoredJob& job = submission_.job;
   const auto take = [&](v1::Input input, std::string* bytes) {

@@ -1,4 +1,4 @@
-// One Submit call: receives a job as Extract does, then keeps it on disk.
+// One call of Submit: it receives a job as Extract does and stores it on disk.
 #ifndef SPEXD_SERVER_RPC_SUBMIT_CALL_H_
 #define SPEXD_SERVER_RPC_SUBMIT_CALL_H_
 
@@ -23,7 +23,7 @@ inline constexpr char kSubmitRpc[] = "spexd.v1.Jobs/Submit";
 class SubmitCall final
     : public ReceivingCall<grpc::ServerReadReactor<v1::SubmitRequest>, ParsedRequest<v1::SubmitRequest>> {
  public:
-  // Begins a call that lives until gRPC and its tasks are done with it. `jobs` is not owned.
+  // Begins a call, which lives until gRPC and its tasks have ended. `jobs` is not owned.
   static Reactor* Begin(const ServerParts& parts, CallStart start, DetachedJobs* jobs,
                         v1::SubmitReply* reply);
 
@@ -40,7 +40,7 @@ class SubmitCall final
 
   // Tasks.
   absl::Status Admit();
-  // DeadlineExceeded: by the estimates for the jobs that wait now, this one would end after its deadline.
+  // DeadlineExceeded: by the estimates for the waiting jobs, this one would end after its deadline.
   absl::Status CheckDeadline();
   absl::Status AddEnd() { return receiver_->Add(request_.message()); }
   absl::Status Keep();
@@ -50,7 +50,7 @@ class SubmitCall final
   v1::SubmitReply* const reply_;  // not to be used after End
   uint32_t asked_keep_seconds_ = 0;
   JobClaim claim_;
-  std::vector<std::pair<std::string, WarmKind>> hashes_;  // that the header names
+  std::vector<std::pair<std::string, WarmKind>> hashes_;  // hashes in the header
   std::optional<InputReceiver> receiver_;
   JobStore::Submission submission_;
   std::optional<DiskHold> disk_;

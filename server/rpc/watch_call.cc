@@ -8,7 +8,7 @@
 namespace spexd {
 namespace {
 
-// While it waits for its job, a call may take any time: ten years.
+// The time limit of a call, ten years, because it may wait for its job for any time.
 constexpr double kAnySeconds = 3.2e8;
 
 absl::Status ResultOf(const LiveJob::View& view) { return absl::Status(view.code, view.message); }
@@ -89,7 +89,7 @@ absl::Status WatchCall::ReadEvent(const LiveJob::View& view) {
   const absl::StatusOr<int64_t> bytes = reader.NextBytes();
   if (!bytes.ok()) {
     const absl::Status failed = jobs_->store().ReadingFailed(job_id_, bytes.status());
-    // A cancelled job's results are removed, whoever watches.
+    // The results of a cancelled job are removed even while it is watched. The watcher then gets its status.
     const bool cancelled = absl::IsNotFound(failed) && view.ended && view.code != absl::StatusCode::kOk;
     return cancelled ? ResultOf(view) : failed;
   }

@@ -1,4 +1,4 @@
-// One Watch call: sends a job's events from its event log, and waits for more.
+// One call of Watch: it sends a job's events from its event log and waits for more.
 #ifndef SPEXD_SERVER_RPC_WATCH_CALL_H_
 #define SPEXD_SERVER_RPC_WATCH_CALL_H_
 
@@ -19,18 +19,18 @@ namespace spexd {
 
 inline constexpr char kWatchRpc[] = "spexd.v1.Jobs/Watch";
 
-// Its tasks, which read the disk, run on a thread of DetachedJobs. One event is held at a time, so that a
-// slow client costs a message and slows nobody.
+// The tasks, which read the disk, run on a thread of DetachedJobs. Only one event is in memory at a time, so
+// that a slow client takes one message and delays nobody.
 class WatchCall final
     : public SendingCall<StreamCall<grpc::ServerWriteReactor<v1::WatchEvent>>, v1::WatchEvent> {
  public:
-  // Begins a call, for events after number `after`, that lives until gRPC and its tasks are done with it.
-  // `jobs` is not owned.
+  // Begins a call for events after the sequence number `after`. The call lives until gRPC and its tasks have
+  // ended. `jobs` is not owned.
   static Reactor* Begin(const ServerParts& parts, CallStart start, DetachedJobs* jobs, std::string job_id,
                         uint64_t after);
 
  private:
-  // What comes next.
+  // The next step after a task.
   enum class Next { kSend, kSleep, kEnd };
 
   WatchCall(const ServerParts& parts, CallStart start, DetachedJobs* jobs, std::string job_id,
@@ -46,7 +46,7 @@ class WatchCall final
   void Release(const absl::Status& status) override;
   absl::Status Launch(std::function<void()> task) override;
 
-  // The task, which has what is below it to itself. An error ends the call.
+  // The task. Only it uses the members below while it runs. An error ends the call.
   absl::Status Look();
   absl::Status ReadEvent(const LiveJob::View& view);
   void WriteAccepted();
@@ -56,13 +56,13 @@ class WatchCall final
   const std::string job_id_;
   const uint64_t after_;
   bool asleep_ = false;
-  std::optional<JobStore::Watched> watched_;  // null until the first task
-  uint64_t version_ = 0;                      // of the view that was sent
+  std::optional<JobStore::Watched> watched_;  // nullopt until the first task
+  uint64_t version_ = 0;                      // of the last view
   bool accepted_ = false;
   bool progress_due_ = false;
   Next next_ = Next::kSend;
   v1::WatchEvent message_;
-  ByteBudget::Reservation memory_;  // of the message
+  ByteBudget::Reservation memory_;  // for the message
 };
 
 }  // namespace spexd

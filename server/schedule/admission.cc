@@ -1,4 +1,4 @@
-// What Schedule refuses, and what it expects of jobs that come now.
+// The part of Schedule that refuses jobs, with its estimates for new jobs.
 #include <algorithm>
 #include <cmath>
 
@@ -18,8 +18,8 @@ double Schedule::RunningSeconds(Time now) const {
   return left;
 }
 
-// While the identity's own jobs are done up to this one, every other gets as much by its weight, and what it
-// has used less before.
+// Returns the work that is expected to come before a job that joins now: the identity's own jobs that go
+// first, and, for each other identity, as much by its weight plus what it has used less so far.
 Schedule::Ahead Schedule::AheadOf(const JobClaim& claim, double estimate, Time now) const {
   const auto own = accounts_.find(claim.identity);
   Ahead ahead;
@@ -33,7 +33,7 @@ Schedule::Ahead Schedule::AheadOf(const JobClaim& claim, double estimate, Time n
   double level = own == accounts_.end() ? 0 : own->second.share.Level(now);
   if (own == accounts_.end() || own->second.queued + own->second.running == 0)
     level = std::max(level, LevelOfNewcomer(now));
-  const double levels = (ahead.seconds + estimate) / claim.shares.weight + level;  // until it has had a slot
+  const double levels = (ahead.seconds + estimate) / claim.shares.weight + level;  // level after this job
   for (auto other = accounts_.begin(); other != accounts_.end(); ++other) {
     const Account& account = other->second;
     if (other == own || account.waiting == 0) continue;
@@ -127,8 +127,9 @@ std::optional<Schedule::Refusal> Schedule::PastDeadline(const JobClaim& claim, T
   const CostEstimates::Guess guess = estimates_.Of(claim.identity, claim.kind);
   if (!guess.learned || claim.deadline == Time::max()) return std::nullopt;
   const Ahead ahead = AheadOf(claim, guess.seconds, now);
-  // A job that begins at once is judged by the engine's estimate, which knows more of it; and what was
-  // learned may be of other days: if it kept all such jobs out, nothing would correct it.
+  // A job that begins at once is not refused here. The engine's estimate, which is better, judges it.
+  // Besides, an outdated learned estimate would otherwise keep all such jobs out, and nothing would correct
+  // it.
   if (ahead.jobs + running_ < std::min(limits_.running, clock_.devices())) return std::nullopt;
   const double wait = (RunningSeconds(now) + ahead.seconds) / clock_.devices();
   const double left = std::chrono::duration<double>(claim.deadline - now).count();

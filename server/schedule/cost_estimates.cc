@@ -5,9 +5,9 @@
 namespace spexd {
 namespace {
 
-// Jobs change with the night and the operator's settings: the last few count.
+// The weight of the last job in a mean. It is large because jobs change with the night and the settings.
 constexpr double kWeightOfTheLast = 0.2;
-// No name of an identity, which has no blanks.
+// The key for jobs of any identity. No identity has this name, because names have no blanks.
 constexpr char kAnyIdentity[] = " any";
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Device-seconds that a job will take in its slot: learned from those that jobs took.
+// Estimates of the device-seconds that a job will take in its slot, learned from earlier jobs.
 #ifndef SPEXD_SERVER_SCHEDULE_COST_ESTIMATES_H_
 #define SPEXD_SERVER_SCHEDULE_COST_ESTIMATES_H_
 
@@ -13,26 +13,27 @@ namespace spexd {
 
 class CostEstimates {
  public:
-  // Before any job has ended.
+  // The guess before any job has ended.
   static constexpr double kFirstGuess = 5;
-  // A guess counts as learned once it is from so many jobs.
+  // The number of jobs of a kind from which a guess counts as learned.
   static constexpr int kEnough = 3;
-  // Kinds that are remembered; beyond that the one that was seen longest ago is forgotten.
+  // The number of kinds that are remembered. Beyond it, the least recently used one is forgotten.
   static constexpr size_t kMaxKinds = 4096;
-  // Jobs for which the engine expects less are mostly not its work: they tell nothing of longer ones.
+  // Jobs for which the engine estimates less do not correct its estimates, since other work dominates them.
   static constexpr double kMinTelling = 0.01;
 
   struct Guess {
     double seconds = kFirstGuess;
-    bool learned = false;  // from several jobs of this kind
+    bool learned = false;  // from kEnough jobs of the kind
   };
 
-  // What jobs of this kind and identity took; if there were none, those of this kind; else all.
+  // Returns the mean of the last jobs of this kind and identity; if there are none, of the kind; if there are
+  // none, of all jobs.
   Guess Of(const std::string& identity, const std::string& kind) const;
-  // The engine's own estimate, which knows more of the job, times what jobs took of such seconds on
-  // average.
+  // Returns the engine's estimate times the mean ratio of the time that jobs took to that estimate.
   double Corrected(double engine_seconds) const { return engine_seconds * of_engine_.factor(); }
-  // A job ended well. `engine_seconds`: the engine's estimate, 0 if there was none.
+  // Learns from a job that ended well. `engine_seconds`: the engine's estimate; 0: none. `taken`: the time
+  // that the job took.
   void Learn(const std::string& identity, const std::string& kind, double engine_seconds, double taken);
 
  private:

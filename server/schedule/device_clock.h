@@ -1,6 +1,6 @@
-// Measures the device-seconds of jobs that run at once. A job takes a device for itself while there are as
-// many, and its part of all of them where more jobs run: so a job's device-seconds hardly depend on what runs
-// beside it, and those of all jobs are the time that the devices are busy.
+// A clock of the device-seconds of jobs that run at once. While n jobs share d < n devices, each counts d/n
+// of the time; otherwise each counts all of it. A job's device-seconds therefore hardly depend on other jobs,
+// and the sum over all jobs is the time that the devices are busy.
 #ifndef SPEXD_SERVER_SCHEDULE_DEVICE_CLOCK_H_
 #define SPEXD_SERVER_SCHEDULE_DEVICE_CLOCK_H_
 
@@ -13,7 +13,7 @@ class DeviceClock {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Device-seconds of a job that has run since the beginning. Times never go back.
+  // Returns the device-seconds of a job that has run since the clock began. Times never go back.
   double At(Time now) const {
     if (running_ == 0 || now <= at_) return seconds_;
     const double rate = std::min(1.0, static_cast<double>(devices_) / running_);
@@ -21,7 +21,7 @@ class DeviceClock {
   }
   int devices() const { return devices_; }
 
-  // Changes at `now`. REQUIRES: devices >= 1.
+  // Sets the number of devices from `now` on. REQUIRES: devices >= 1.
   void SetDevices(int devices, Time now) {
     Advance(now);
     devices_ = devices;

@@ -1,4 +1,4 @@
-// What an identity has used of the devices, by its weight.
+// The use of the devices by an identity, relative to its weight.
 #ifndef SPEXD_SERVER_SCHEDULE_FAIR_SHARE_H_
 #define SPEXD_SERVER_SCHEDULE_FAIR_SHARE_H_
 
@@ -12,13 +12,13 @@ class FairShare {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Use is forgotten by half in this time.
+  // The time in which a use decays by half.
   static constexpr double kHalfLifeSeconds = 600;
 
-  // Device-seconds used, decayed and divided by the weight: the identity with the least goes first.
+  // Returns the decayed device-seconds divided by the weight. The identity with the lowest level goes first.
   double Level(Time now) const { return Used(now) / weight_; }
-  // Replaces a charge, `before` since `since`, by another. Both are finite: a sum with NaN or infinity would
-  // be forgotten, and with it all that was used.
+  // Replaces the charge `before`, made at `since`, by `seconds`. REQUIRES: both are finite, because NaN or
+  // infinity would destroy the record of all earlier use.
   void Charge(double seconds, double before, Time since, Time now) {
     Set(Used(now) - Decayed(before, since, now) + seconds, now);
   }

@@ -1,4 +1,4 @@
-// When a client that was refused should come again.
+// Retry delays of refused clients.
 #ifndef SPEXD_SERVER_SCHEDULE_RETRY_DELAY_H_
 #define SPEXD_SERVER_SCHEDULE_RETRY_DELAY_H_
 
@@ -8,10 +8,10 @@
 
 namespace spexd {
 
-// A call that found too many others, at least.
+// The shortest delay of a call that is refused because there are too many.
 inline constexpr std::chrono::milliseconds kWhenTooMany(2000);
 
-// `seconds`: until there should be room for it. It comes no sooner and no later than 0.5 to 300 s.
+// Returns the delay for an estimated time until there is room, limited to 0.5 to 300 s.
 inline std::chrono::milliseconds RetryDelayFor(double seconds) {
   return std::chrono::milliseconds(std::llround(1000 * std::clamp(seconds, 0.5, 300.0)));
 }

@@ -9,12 +9,12 @@
 namespace spexd {
 namespace {
 
-// Device-seconds that a job costs at least: jobs that fail at once are not free.
+// The least device-seconds that a job costs, so that jobs that fail at once are not free.
 constexpr double kMinCost = 0.001;
-// Device-seconds that a job is expected to cost at most, 11 days: what an identity has used is not lost in
-// rounding beside an estimate that is corrected later.
+// The largest estimate of a job's device-seconds, 11 days, so that the earlier use of an identity is not lost
+// in rounding when the estimate is corrected.
 constexpr double kMaxCost = 1e6;
-// An identity without jobs is forgotten once its level is below this.
+// The level below which an identity without jobs is forgotten.
 constexpr double kForgottenLevel = 0.01;
 
 double Seconds(std::chrono::steady_clock::duration duration) {
@@ -116,8 +116,8 @@ void Schedule::GrantSlot(JobIterator job, Time now) {
   next_psf_ = (next_psf_ + 1) % recent_psfs_.size();
 }
 
-// What a job is expected to cost is charged at once, so that an identity does not get all free slots
-// before it has paid for one.
+// The estimated cost is charged when a job gets its slot. Otherwise one identity could get all free slots
+// before it is charged for any.
 void Schedule::Charge(Job* job, double seconds, Time now) {
   job->account->second.share.Charge(seconds, job->charged, job->charged_at, now);
   job->charged = seconds;
@@ -176,7 +176,7 @@ void Schedule::Join(JobId id, Time now) {
 
 void Schedule::SetEngineEstimate(JobId id, double seconds, Time now) {
   Job& job = *jobs_.at(id);
-  // Not for NaN either.
+  // The condition is also false for NaN.
   if (!(seconds > 0) || (job.state != State::kRunning && job.state != State::kPaused)) return;
   job.engine_estimate = std::min(seconds, kMaxCost);
   job.estimate = std::clamp(Seconds(job.deadline - now), 0.0,

@@ -22,7 +22,7 @@ constexpr size_t kHashCharacters = 64;
 constexpr size_t kMaxNameBytes = 128;
 constexpr size_t kFields = 4;
 constexpr char kHashPrefix[] = "sha256:";
-constexpr char kEveryone[] = "*", kNoRoles[] = "-";  // of lines that set defaults
+constexpr char kEveryone[] = "*", kNoRoles[] = "-";  // name and roles of lines that set defaults
 constexpr double kDefaultQueueShare = 0.5;
 constexpr char kKinds[] = "token, certificate, uid, weight, queue-share or disk-share";
 
@@ -42,7 +42,7 @@ const ShareKind* FindShareKind(const std::string& name) {
   return nullptr;
 }
 
-// The first three words and the rest of the line, which may have blanks.
+// Returns the first three words and the rest of the line, which may have blanks.
 std::vector<std::string> FieldsOf(absl::string_view line) {
   std::vector<std::string> fields;
   while (fields.size() + 1 < kFields && !line.empty()) {
@@ -124,7 +124,7 @@ absl::Status Identities::AddLine(const std::vector<std::string>& fields) {
   return absl::InvalidArgumentError(absl::StrFormat("this %s is in a line above already", kind));
 }
 
-// What a line says of a name; false if a line above has said it.
+// Adds the credential or share of a line. Returns false if an earlier line has set it.
 absl::StatusOr<bool> Identities::AddProof(const std::string& name, const std::string& kind,
                                           const std::string& value) {
   if (kind == "token") {
@@ -187,7 +187,7 @@ absl::StatusOr<Identity> Identities::Identify(const Evidence& evidence) const {
   if (evidence.token.has_value()) {
     const std::string hash = Sha256Hex(*evidence.token);
     const Token* found = nullptr;
-    for (const Token& token : tokens_) {  // all of them, whichever it is
+    for (const Token& token : tokens_) {  // compares all, so that the time does not depend on the match
       if (CRYPTO_memcmp(token.sha256.data(), hash.data(), kHashCharacters) == 0) found = &token;
     }
     if (found != nullptr) return Known(found->name);

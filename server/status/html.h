@@ -1,4 +1,4 @@
-// HTML in the making: markup is written as it is, everything else is escaped.
+// A writer of HTML: markup is written as it is, and everything else is escaped.
 #ifndef SPEXD_SERVER_STATUS_HTML_H_
 #define SPEXD_SERVER_STATUS_HTML_H_
 
@@ -12,7 +12,7 @@ namespace spexd {
 
 class Html {
  public:
-  // A piece of the page's own source: string literals alone convert to it.
+  // A piece of markup. Only string literals convert to it.
   class Markup {
    public:
     template <size_t size>
@@ -27,7 +27,7 @@ class Html {
     page_.append(markup.text().data(), markup.text().size());
     return *this;
   }
-  // Text, also within an attribute's double quotes. Control characters are shown as escapes.
+  // Writes text, also within an attribute's double quotes. Control characters are shown as escapes.
   Html& Text(absl::string_view text) {
     for (const char c : EscapeControlCharacters(text)) {
       switch (c) {

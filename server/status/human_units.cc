@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
 
-// Two digits below ten, no fraction from 100 on.
+// Returns the value with one decimal below 100, otherwise without decimals.
 std::string Rounded(double value, const char* unit) {
   return absl::StrFormat("%.*f %s", value < 99.95 ? 1 : 0, value, unit);
 }

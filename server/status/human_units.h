@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers in units for people.
 #ifndef SPEXD_SERVER_STATUS_HUMAN_UNITS_H_
 #define SPEXD_SERVER_STATUS_HUMAN_UNITS_H_
 

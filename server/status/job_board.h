@@ -1,5 +1,5 @@
-// What jobs do now, how the last ones ended, and how much was extracted in the last hour: for the status
-// page.
+// The job board for the status page: current jobs, the last jobs that ended, and the spectra of the last
+// hour.
 #ifndef SPEXD_SERVER_STATUS_JOB_BOARD_H_
 #define SPEXD_SERVER_STATUS_JOB_BOARD_H_
 
@@ -18,27 +18,27 @@
 
 namespace spexd {
 
-// Safe to use from many threads. Takes memory for the jobs under way, and for the last kEnded.
+// Safe to use from many threads. Its memory is that of the current jobs and of the last kEnded.
 class JobBoard {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr size_t kEnded = 50;
   static constexpr int kMinutes = 60;
 
-  // An admitted job.
+  // An admitted job that has not ended.
   struct UnderWay {
     std::string id = {}, image = {};  // the image's name, as the client gave it
     Clock::time_point since = {};
-    std::string state = {};  // as clients are told: "receiving", "queued", "extracting", ...
+    std::string state = {};  // "receiving", "queued", "extracting", ...
     int bundles_done = 0, bundles_total = 0;
-    bool waits() const { return state == "receiving" || state == "queued"; }  // for a slot
+    bool waits() const { return state == "receiving" || state == "queued"; }  // has no slot
   };
   struct Outcome {
     absl::StatusCode code = absl::StatusCode::kOk;
-    std::string message = {};               // why it failed; cut to some hundred bytes
-    double seconds = 0;                     // from the call's begin
-    double engine_seconds = 0;              // to prepare and extract; 0 unless it ended well
-    std::vector<StageSeconds> stages = {};  // in their order
+    std::string message = {};               // why the job failed; cut to some hundred bytes
+    double seconds = 0;                     // time since the call or the run began
+    double engine_seconds = 0;              // time to prepare and extract; 0 unless the job ended well
+    std::vector<StageSeconds> stages = {};  // in order
     int spectra = 0;
   };
   struct Ended {
@@ -49,21 +49,21 @@ class JobBoard {
   struct View {
     Clock::time_point now;
     std::vector<UnderWay> under_way;          // oldest first
-    std::vector<Ended> ended;                 // last first
-    std::array<int64_t, kMinutes> spectra{};  // extracted in each minute of the last hour, this one last
-    int64_t jobs_ok = 0, jobs_failed = 0;     // of the last hour
+    std::vector<Ended> ended;                 // latest first
+    std::array<int64_t, kMinutes> spectra{};  // extracted per minute of the last hour, current last
+    int64_t jobs_ok = 0, jobs_failed = 0;     // in the last hour
   };
 
-  // A job's row, from its admission to its end. The board outlives it.
+  // A job's row on the board, from its admission to its end. The board outlives it.
   class Row {
    public:
     Row(JobBoard* board, std::string id, std::string image);
-    ~Row();  // a job that has not ended by then leaves no trace
+    ~Row();  // removes a job that has not ended
     Row(const Row&) = delete;
     Row& operator=(const Row&) = delete;
 
     void Enter(const std::string& state, int bundles_done = 0, int bundles_total = 0);
-    // Moves the job to those that ended. Call it once.
+    // Moves the job to the ended ones. Call it once.
     void End(Outcome outcome);
 
    private:
@@ -78,7 +78,7 @@ class JobBoard {
 
  private:
   struct Minute {
-    int64_t number = -1;  // minutes of the clock
+    int64_t number = -1;  // minutes since the clock's epoch
     int64_t spectra = 0, jobs_ok = 0, jobs_failed = 0;
   };
   static int64_t MinuteOf(Clock::time_point time);
@@ -88,7 +88,7 @@ class JobBoard {
   mutable Mutex mutex_;
   uint64_t rows_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, UnderWay> under_way_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Ended> ended_ ABSL_GUARDED_BY(mutex_);               // last first
+  std::deque<Ended> ended_ ABSL_GUARDED_BY(mutex_);               // latest first
   std::array<Minute, kMinutes> minutes_ ABSL_GUARDED_BY(mutex_);  // minute n is at n % kMinutes
 };
 

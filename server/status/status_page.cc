@@ -40,7 +40,7 @@ svg{display:block;width:100%;height:5rem;border-bottom:1px solid var(--line)}svg
 
 double Seconds(JobBoard::Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// The part of a path that tells files apart.
+// Returns the last part of a path.
 absl::string_view LastPart(absl::string_view name) {
   const size_t slash = name.rfind('/');
   return slash == absl::string_view::npos || slash + 1 == name.size() ? name : name.substr(slash + 1);
@@ -115,7 +115,7 @@ void AddQueue(const StatusPageContent& content, Html* page) {
   *page << "</section>\n";
 }
 
-// A bar for each minute, the highest as high as the picture.
+// Adds a bar for each minute. The largest one is as high as the picture.
 void AddThroughput(const JobBoard::View& jobs, Html* page) {
   const int64_t most = *std::max_element(jobs.spectra.begin(), jobs.spectra.end());
   int64_t all = 0;
@@ -257,8 +257,8 @@ bool IsOfEngine(const std::string& stage) {
   return std::any_of(kAllStages.begin(), kAllStages.end(), [&](Stage s) { return stage == StageName(s); });
 }
 
-// The stages' shares of a job's time. The engine's stages are seconds of all threads or devices: they share
-// the time that extracting took.
+// Adds the stages' shares of a job's time. The seconds of the engine's stages are sums over threads or
+// devices; they are scaled to the time that extraction took.
 void AddStages(const JobBoard::Outcome& job, Html* page) {
   double engine = 0, extracting = job.engine_seconds, all = 0;
   for (const StageSeconds& stage : job.stages) {

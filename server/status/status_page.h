@@ -1,5 +1,5 @@
-// The operator's page: one HTML document without outside assets or scripts, which the browser reloads by
-// itself.
+// The status page for operators: one HTML document without scripts or external assets, which the browser
+// reloads by itself.
 #ifndef SPEXD_SERVER_STATUS_STATUS_PAGE_H_
 #define SPEXD_SERVER_STATUS_STATUS_PAGE_H_
 
@@ -15,11 +15,11 @@ namespace spexd {
 
 struct StatusPageContent {
   v1::Capabilities status = {};
-  std::string address = {};               // gRPC's
-  std::string not_ready = {};             // why; "" when ready
-  std::map<int, DeviceUsage> usage = {};  // by the device's number; what the driver tells, if anything
+  std::string address = {};               // of the gRPC port
+  std::string not_ready = {};             // why the server is not ready; "": it is
+  std::map<int, DeviceUsage> usage = {};  // by device number; empty if the driver reports none
   JobBoard::View jobs = {};
-  int64_t detached_queued = 0, detached_running = 0;  // jobs on disk
+  int64_t detached_queued = 0, detached_running = 0;  // numbers of detached jobs
   double now = 0;                                     // seconds since 1970
 };
 

@@ -27,7 +27,7 @@ std::string ReadAll(const char* path) {
 double SecondsSinceProcessStart() {
   constexpr int kStartTime = 22;  // the field of proc(5), counted from 1
   const std::string stat = ReadAll("/proc/self/stat");
-  // The second field is the program's name in brackets and may hold blanks.
+  // The second field is the program's name in brackets, which may contain blanks.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(stat.substr(name_end + 1));

@@ -1,4 +1,4 @@
-// Information on the process and the machine of a benchmark.
+// Information about the process and the machine of a benchmark.
 #ifndef SPEXD_CLIENT_BENCH_MACHINE_HOST_H_
 #define SPEXD_CLIENT_BENCH_MACHINE_HOST_H_
 
@@ -6,13 +6,13 @@
 
 namespace spexd::bench {
 
-// Seconds since the kernel started this process, to a hundredth; 0 if it does not tell.
+// Returns the seconds since the kernel started this process, to a hundredth; 0: not known.
 double SecondsSinceProcessStart();
-// This process's arguments, the program without its folder.
+// Returns the command line of this process, the program without its folder.
 std::string CommandLine();
-// The processors' model name; "" if the system does not tell.
+// Returns the processors' model name; "": not known.
 std::string ProcessorName();
-// Formats a time as 2020-02-19T08:24:00Z.
+// Returns the current time as 2020-02-19T08:24:00Z.
 std::string TimeNow();
 
 }  // namespace spexd::bench

@@ -8,7 +8,8 @@
 #include <thread>
 #include <vector>
 
-// The order matters: code after the first include is compiled once for each target.
+// The order of these lines matters, because the code after the first include is compiled once for each
+// target.
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "client/bench/machine/machine_peak.cc"
@@ -21,7 +22,8 @@ namespace spexd::bench {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Operations done by `rounds` of twelve independent multiply-adds; the sum keeps them from being dropped.
+// Does `rounds` of twelve independent multiply-adds and returns the number of operations. `sum` keeps the
+// compiler from dropping them.
 double MultiplyAdd(int rounds, double* sum) {
   const hn::ScalableTag<double> d;
   constexpr int kChains = 12;
@@ -46,10 +48,10 @@ HWY_EXPORT(MultiplyAdd);
 
 namespace {
 
-constexpr int kTries = 40;  // short ones: on a shared machine some of them run undisturbed
+constexpr int kTries = 40;  // many short tries, of which some run undisturbed on a shared machine
 
-// Largest amount of work per second that `threads` threads do together, over all tries. `work` returns how
-// much it did.
+// Returns the largest amount of work per second of all threads together, over all tries. `work` returns the
+// amount that it did.
 template <typename Work>
 double BestRate(int threads, const Work& work) {
   double best = 0;
@@ -60,7 +62,7 @@ double BestRate(int threads, const Work& work) {
     try {
       for (int k = 1; k < threads; ++k) helpers.emplace_back([&amount, &work, k] { amount[k] = work(k); });
     } catch (const std::system_error&) {
-      // No more threads are available: the work of the running threads counts.
+      // The system has no more threads. Only the work of the running ones counts.
     }
     amount[0] = work(0);
     for (std::thread& helper : helpers) helper.join();

@@ -1,4 +1,4 @@
-// Peak rates of this machine's processors, measured with all given threads at once.
+// Peak rates of this machine's processors, measured on a number of threads at once.
 #ifndef SPEXD_CLIENT_BENCH_MACHINE_MACHINE_PEAK_H_
 #define SPEXD_CLIENT_BENCH_MACHINE_MACHINE_PEAK_H_
 
@@ -6,10 +6,10 @@
 
 namespace spexd::bench {
 
-// float64 operations a second, a fused multiply-add counting two.
+// Returns the float64 operations per second; a fused multiply-add counts as two.
 double PeakFlops(int threads);
-// Bytes a second read and written by copying `bytes` in each thread. `bytes` must exceed the caches, so that
-// nothing stays in them. Takes twice the memory.
+// Returns the bytes read and written per second when each thread copies `bytes`, which must exceed the
+// caches. Takes twice the memory.
 double PeakBytes(int threads, size_t bytes);
 
 }  // namespace spexd::bench

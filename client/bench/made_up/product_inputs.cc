@@ -13,10 +13,10 @@ namespace spexd::bench {
 namespace {
 
 constexpr int kSkyEvery = 12;
-constexpr double kTemplateStep = 7 / kLightSpeed;  // of ln wavelength
+constexpr double kTemplateStep = 7 / kLightSpeed;  // step of ln wavelength
 
-// Stars of many lines, by temperature, gravity and abundance in units of the grid; seeded, so that the
-// frame's stars are between the templates.
+// Stars with many lines, by temperature, gravity and abundance in units of the library's grid. The lines come
+// from a fixed seed. Parameters of the frame's stars are between those of the templates.
 class MadeUpStars {
  public:
   MadeUpStars(double first, double last) {
@@ -24,7 +24,7 @@ class MadeUpStars {
     std::uniform_real_distribution<double> position(first, last), depth(0.03, 0.25);
     for (int k = 0; k < 150; ++k) lines_.push_back({position(random), depth(random)});
   }
-  // Flux at positions of ln wavelength, ascending.
+  // Returns the flux at ascending positions of ln wavelength.
   std::vector<double> Flux(const std::vector<double>& log_wave, const std::vector<double>& parameters) const {
     std::vector<double> flux(log_wave.size(), 1);
     for (size_t k = 0; k < lines_.size(); ++k) {
@@ -74,7 +74,7 @@ void SetResolution(Frame* frame) {
   }
 }
 
-// Sky with bright lines, stars over it in all fibres that are not the sky's.
+// Makes a frame of sky with bright lines, with stars in all fibres except the sky fibres.
 Frame MakeUpFrame(int fibres, const WavelengthGrid& grid, const MadeUpStars& stars) {
   Frame frame;
   frame.grid = grid;
@@ -92,7 +92,7 @@ Frame MakeUpFrame(int fibres, const WavelengthGrid& grid, const MadeUpStars& sta
   for (size_t j = 10; j < sky.size(); j += 40) sky[j] += 2000.0 / static_cast<double>(1 + j % 7);
   for (int i = 0; i < fibres; ++i) {
     const double shift = velocity(random) / kLightSpeed;
-    // Faint stars have several minima that are fitted. 40 is the sky between its lines.
+    // Faint stars have several minima that the fit must try. The sky between its lines is 40.
     const double brightness = i % kSkyEvery == 0 ? 0 : 5 * std::pow(40, 0.1 * (i % 11));
     for (size_t j = 0; j < wave.size(); ++j) at[j] = std::log(wave[j]) - shift;
     std::vector<double> light = stars.Flux(at, {2 * inside(random), inside(random), inside(random)});
@@ -110,7 +110,7 @@ Frame MakeUpFrame(int fibres, const WavelengthGrid& grid, const MadeUpStars& sta
 }  // namespace
 
 absl::StatusOr<ProductInputs> MakeUpProductInputs(int fibres, const WavelengthGrid& grid) {
-  const double beyond = 0.004;  // of the scan's velocities, and of the filter's reach
+  const double beyond = 0.004;  // margin for the scan's velocities and the filter's reach
   const double first = std::log(grid.first - 20) - beyond, last = std::log(grid.last() + 20) + beyond;
   const MadeUpStars stars(first, last);
   ProductInputs made;

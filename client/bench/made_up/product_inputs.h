@@ -1,4 +1,4 @@
-// What products are timed with: a made-up frame and a library of templates.
+// The inputs for timing products: a made-up frame and a library of templates.
 #ifndef SPEXD_CLIENT_BENCH_MADE_UP_PRODUCT_INPUTS_H_
 #define SPEXD_CLIENT_BENCH_MADE_UP_PRODUCT_INPUTS_H_
 
@@ -14,14 +14,14 @@
 namespace spexd::bench {
 
 struct ProductInputs {
-  std::unique_ptr<const Frame> frame;  // whose resolution the spectra name
+  std::unique_ptr<const Frame> frame;  // has the resolution to which `spectra` refer
   UsableSpectra spectra;
   std::vector<int> sky_fibres, targets;
   TemplateLibrary library;  // 45 templates
 };
 
-// Sky with bright lines; a twelfth of the fibres see nothing else, the others stars of the library's grid.
-// InvalidArgument if there is no room for both.
+// Makes a frame whose fibres see a sky with bright lines. A twelfth of the fibres see nothing else; the
+// others also see stars from the library's grid. InvalidArgument: there are too few fibres for both.
 absl::StatusOr<ProductInputs> MakeUpProductInputs(int fibres, const WavelengthGrid& grid);
 
 }  // namespace spexd::bench

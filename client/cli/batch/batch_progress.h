@@ -1,5 +1,4 @@
-// Shows the progress of many frames that are extracted at once: a bar of frames on a terminal, one line per
-// frame in a log.
+// The progress of a batch of frames: a bar on a terminal, one line per frame in a log.
 #ifndef SPEXD_CLIENT_CLI_BATCH_BATCH_PROGRESS_H_
 #define SPEXD_CLIENT_CLI_BATCH_BATCH_PROGRESS_H_
 
@@ -15,15 +14,16 @@ namespace spexd::cli {
 // Safe to use from many threads.
 class BatchProgress {
  public:
-  // `frames`: their number, 0 if it is not known.
+  // `frames`: the number of frames; 0: not known.
   BatchProgress(ProgressStyle style, int frames) : style_(style), frames_(frames) {}
   ~BatchProgress() { End(); }
 
   void OnBundle(const BundleSpectra& bundle);
-  // A frame has ended; `line` says how: of one that was written on stdout, in a log alone; else on stderr.
+  // Report that a frame has ended as `line` says. OnWritten prints the line on stdout, and only in a log;
+  // OnFailed prints it on stderr.
   void OnWritten(const std::string& line);
   void OnFailed(const std::string& line);
-  // A line on stderr, not in the middle of the bar's.
+  // Prints a line on stderr without breaking the bar's line.
   void Note(const std::string& line);
   // Ends the bar's line.
   void End();
@@ -42,16 +42,16 @@ class BatchProgress {
   bool drawn_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// One of the frames' jobs.
+// The observer of one frame's job.
 class FrameObserver : public JobObserver {
  public:
-  // `name`: what lines about the frame begin with.
+  // `name`: the beginning of lines about the frame.
   FrameObserver(BatchProgress* progress, std::string name) : progress_(progress), name_(std::move(name)) {}
 
   void OnAccepted(const std::string& job_id, int queue_position) override { accepted_ = true; }
   void OnBundle(const BundleSpectra& bundle, int done, int total) override { progress_->OnBundle(bundle); }
   void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override;
-  // Whether a server took the frame, also where it lost it later.
+  // Whether a server took the frame, even if it lost it later.
   bool accepted() const { return accepted_; }
 
  private:

@@ -47,7 +47,8 @@ json JsonOf(const std::optional<T>& value) {
   return value.has_value() ? JsonOf(*value) : json();
 }
 
-// What the spectra depend on, by the names of the flags; only what has a value and an effect.
+// Returns the settings on which spectra depend, by the names of their flags, without those that have no value
+// or no effect.
 json Settings(const JobSpec& spec) {
   json settings;
   for (const JobOption& option : kJobOptions) {
@@ -61,8 +62,8 @@ json Settings(const JobSpec& spec) {
   return settings;
 }
 
-// Whether each of the files is there, with the checksum that the record has if they are to be read, or could
-// not be made.
+// Whether each file exists, or is recorded as a product that could not be made. `read`: also checks the
+// files' recorded checksums.
 bool AreAsRecorded(const json& record, const NamedFiles& files, bool read) {
   const auto recorded = record.find("files");
   if (recorded == record.end() || !recorded->is_object()) return false;
@@ -83,7 +84,7 @@ bool AreAsRecorded(const json& record, const NamedFiles& files, bool read) {
 }  // namespace
 
 absl::StatusOr<std::string> FileSha256(const std::string& path) {
-  // A pipe would be waited for without end.
+  // O_NONBLOCK, because opening a pipe would block.
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info;
   if (file.get() < 0 || fstat(file.get(), &info) != 0) {
@@ -188,7 +189,7 @@ absl::Status BatchRecord::RemoveLeftovers(const NamedFiles& files) {
     const std::filesystem::path path(name);
     const auto [begin, end] = folder->leftovers.equal_range((path.parent_path() / path.filename()).string());
     for (auto file = begin; file != end; ++file) {
-      std::error_code gone;  // another process may have removed it
+      std::error_code gone;  // ignored: another process may have removed the file
       std::filesystem::remove(file->second, gone);
     }
   }

@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-// The rows of targets, or all rows where the fibermap does not tell them.
+// Returns the rows of targets, or all rows if the fibermap does not say.
 std::vector<int> TargetRows(const Frame& frame) {
   absl::StatusOr<FibreKinds> kinds = FibreKindsOf(frame);
   if (kinds.ok() && !kinds->targets.empty()) return std::move(kinds->targets);
@@ -29,7 +29,7 @@ std::vector<int> TargetRows(const Frame& frame) {
   return rows;
 }
 
-// The median over targets of the median of flux / error over a target's bins with data.
+// Returns the median over targets of each target's median of flux / error over bins with data.
 double MedianSnr(const Frame& frame) {
   const int64_t bins = frame.spectra.flux.shape(1);
   std::vector<double> of_targets, of_bins;

@@ -1,4 +1,4 @@
-// What a batch prints at its end.
+// The summary that a batch prints at its end.
 #ifndef SPEXD_CLIENT_CLI_BATCH_BATCH_SUMMARY_H_
 #define SPEXD_CLIENT_CLI_BATCH_BATCH_SUMMARY_H_
 
@@ -14,22 +14,22 @@
 
 namespace spexd::cli {
 
-// The image of a frame, the output of an exposure: its name in messages.
+// Returns the name of a result in messages: the image of a frame, or the output of an exposure.
 const std::string& FileOf(const BatchResult& result);
 
-// What the summary tells of all frames that were written.
+// The totals over all frames that were written.
 struct BatchTotals {
   int64_t spectra = 0, bins = 0, masked_bins = 0, nodata_bins = 0;
-  double largest_residual = -1, largest_root_error = -1;  // none yet
+  double largest_residual = -1, largest_root_error = -1;  // negative: none yet
   std::vector<StageSeconds> stages;
-  std::map<std::string, int> notes;  // the number of frames of each
+  std::map<std::string, int> notes;  // number of frames with each note
   std::set<std::string> engines;
 
   void Add(const FrameOutput& output, const JobOutcome& outcome);
 };
 
-// "3 of 4 frames written: ..", what failed, notes and the frames per second. `seconds`: since the command
-// began.
+// Returns the summary: "3 of 4 frames written: ..", failures, notes, and frames per second. `seconds`: time
+// since the command began.
 std::string FormatBatch(const std::vector<BatchResult>& results, const BatchTotals& totals, int in_flight,
                         double seconds, bool verbose);
 

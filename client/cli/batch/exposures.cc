@@ -21,7 +21,8 @@ std::string Normal(const std::string& path) {
   return std::filesystem::path(path).lexically_normal().string();
 }
 
-// Text of a header as a part of a file's name, so that no header leads to another folder.
+// Returns the text of a header as a part of a file's name. Other characters are replaced, so that no header
+// leads to another folder.
 std::string ForFileName(std::string text) {
   std::replace_if(
       text.begin(), text.end(),
@@ -29,7 +30,7 @@ std::string ForFileName(std::string text) {
   return text;
 }
 
-// The number of the spectrograph in the name of a camera: that of b3 is 3.
+// Returns the spectrograph's number in the name of a camera: that of b3 is 3.
 std::string SpectrographOf(const std::string& camera) { return camera.empty() ? "" : camera.substr(1); }
 
 }  // namespace
@@ -48,7 +49,7 @@ std::optional<Exposure> Exposures::Add(const FrameTask& task, const json& record
   for (const auto& [what, path] : task.Files()) owners_[Normal(path)] = task.output.frame;
   Group& group = groups_[key];
   group.expid = TextIn(record, "expid");
-  // A frame whose sky could not be made has no part in its exposure.
+  // An exposure is made without a frame whose sky could not be made.
   const Arm arm = {task.output.frame,
                    HasError(record, file) ? ""
                    : less_sky_            ? task.products.sframe

@@ -1,4 +1,4 @@
-// The exposures of a batch: frames of one exposure and spectrograph, whose products are made together.
+// The exposures of a batch: the frames of one exposure and spectrograph, for which joint products are made.
 #ifndef SPEXD_CLIENT_CLI_BATCH_EXPOSURES_H_
 #define SPEXD_CLIENT_CLI_BATCH_EXPOSURES_H_
 
@@ -21,43 +21,43 @@ namespace spexd::cli {
 
 struct Exposure {
   AnalysisUnit unit;
-  nlohmann::json frames;  // the checksum of each frame, by its path from the folder of the first
-  absl::Status refused;   // not OK: its products are not made, for this reason
+  nlohmann::json frames;  // checksum of each frame, by its path relative to the folder of the first
+  absl::Status refused;   // not OK: why its products are not made
 };
 
 // Safe to use from many threads.
 class Exposures {
  public:
-  // `cameras`: those that a batch without end has; none: exposures are complete when the batch ends.
+  // `cameras`: the cameras of a batch without end; empty: exposures are complete when the batch ends.
   Exposures(const BatchProducts& products, std::set<std::string> cameras);
 
-  // A frame is there, with its record: returns its exposure if all cameras of the spectrograph are there
-  // now, and again if the frame replaces another. Frames without EXPID or CAMERA belong to no exposure. One
-  // with two frames of a camera, or with the file of another result, is refused.
+  // Adds a frame that was written, with its record. Returns its exposure if all cameras of the spectrograph
+  // have come, and again if the frame replaces another. Frames without EXPID or CAMERA belong to no exposure.
+  // An exposure with two frames of a camera, or with the file of another result, is refused.
   std::optional<Exposure> Add(const FrameTask& task, const nlohmann::json& record)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A frame is missing that may be there after another run: its exposure waits for it. Reads the header of
-  // the image.
+  // Marks the exposure of a missing frame, which another run may extract, as incomplete. Reads the image's
+  // header.
   void Await(const std::string& image) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The exposures that Add has not returned yet and that await no frame, with the frames that they have.
+  // Returns the exposures that Add has not returned and that await no frame, with the frames that they have.
   std::vector<Exposure> Rest() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Arm {
-    std::string frame, file, checksum;  // file "": the frame has no part in the exposure
+    std::string frame, file, checksum;  // file "": the exposure is made without the frame
   };
   using Arms = std::map<std::string, Arm>;  // by camera
 
   struct Group {
     std::string expid;
     Arms arms;
-    bool returned = false;  // with these arms
+    bool returned = false;  // was returned with these arms
     absl::Status refused;
   };
 
-  // nullopt: none of its frames has a part in it.
+  // Returns nullopt if the exposure would be made of no frame.
   std::optional<Exposure> MakeExposure(const std::string& key, const Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsComplete(const Arms& arms) const;
@@ -66,13 +66,13 @@ class Exposures {
   const std::set<std::string> cameras_;
   Mutex mutex_;
   std::map<std::string, Group> groups_ ABSL_GUARDED_BY(mutex_);  // by ExposureKey
-  // Files of frames and exposures, with the frame or the ExposureKey that each is of.
+  // The files of frames and exposures, with the frame or ExposureKey to which each belongs.
   std::map<std::string, std::string> owners_ ABSL_GUARDED_BY(mutex_);
 };
 
 NamedFiles FilesOf(const Exposure& exposure);
 
-// What the products of an exposure are made of.
+// Returns the description of an exposure's products: checksums of inputs, and settings.
 absl::StatusOr<nlohmann::json> DescribeExposure(const Exposure& exposure, const ProductInputs& inputs,
                                                 BatchRecord* record);
 

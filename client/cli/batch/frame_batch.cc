@@ -33,11 +33,11 @@ namespace {
 
 using State = BatchResult::State;
 
-// Frames in a row that no server took, for each that may be in flight, after which a batch gives up. Each of
-// them was tried for seconds.
+// The number of frames in a row that no server took, per frame in flight, at which a batch gives up. Each was
+// tried for seconds.
 constexpr int kMaxRefusedInARow = 2;
 
-// A line of stderr about a file; many messages name it by themselves.
+// Returns a line for stderr about a file. The file is added only if the message does not name it.
 std::string LineAbout(const std::string& file, absl::string_view message) {
   return absl::StrContains(message, file) ? absl::StrCat("spex: ", message)
                                           : absl::StrCat("spex: ", file, ": ", message);
@@ -54,7 +54,7 @@ void RemoveFile(const std::string& path) {
   std::filesystem::remove(path, ignored);
 }
 
-// The products of a frame, as files.
+// Makes and writes the products of a frame.
 std::vector<ProductResult> WriteAllProducts(const FrameTask& task, const JobOutcome& outcome,
                                             const BatchWorkers& workers, const std::stop_token& stop) {
   if (!task.products.any()) return {};
@@ -88,16 +88,16 @@ class Batch {
   BatchEnd Run();
 
  private:
-  // Take one frame, or one exposure, after another until there are no more.
+  // Work on one frame, or exposure, after the other until there are no more.
   void WorkOnFrames();
   void WorkOnExposures();
 
-  // Asks the record, and does what is to be done.
+  // Asks the record and, if the result is not done, makes it.
   void Take(const NumberedFrame& frame);
-  // Runs the job and writes its files, unless a stop comes first. `made_of`: null without a record.
+  // Runs the job and writes its files, unless a stop is requested before. `made_of`: null without a record.
   void RunJob(const NumberedFrame& frame, const std::string& fiberflat, const nlohmann::json& made_of);
-  // Writes the products and the frame, and notes them. Where it fails, the code is left in `code`, and no
-  // file stays.
+  // Writes and records the products and the frame, and returns the record. After an error, sets `code` and
+  // leaves no file.
   absl::StatusOr<nlohmann::json> Write(const FrameTask& task, JobOutcome* outcome,
                                        const nlohmann::json& made_of, std::vector<ProductResult>* products,
                                        int* code);
@@ -108,14 +108,14 @@ class Batch {
   void Take(const Exposure& exposure);
   absl::StatusOr<nlohmann::json> Analyse(const Exposure& exposure, const nlohmann::json& made_of);
 
-  // A frame, or an exposure, has failed.
+  // Report that a frame or an exposure has failed.
   void Fail(const NumberedFrame& frame, const absl::Status& status, int code) ABSL_LOCKS_EXCLUDED(mutex_);
   void Fail(BatchResult result, const absl::Status& status, int code) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A stop ended the work on a frame.
+  // Reports that a stop request ended the work on a frame.
   void Leave(const NumberedFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Keeps a result; a frame's replaces what it came to before. `code`: what it makes of the exit code.
+  // Keeps a result. That of a frame replaces its earlier one. `code`: its contribution to the exit code.
   void Add(BatchResult result, int code) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes a frame that no server took.
+  // Counts a frame that no server took.
   void Refused() ABSL_LOCKS_EXCLUDED(mutex_);
   bool endless() const { return !source_->Count().has_value(); }
   bool ends() const { return stop_.stop_requested() || gave_up_; }
@@ -129,14 +129,14 @@ class Batch {
   BatchProgress progress_;
   Exposures exposures_;
   std::atomic<bool> gave_up_ = false;
-  std::vector<Exposure> rest_;  // exposures that are made at the end
+  std::vector<Exposure> rest_;  // exposures whose products are made at the end
   std::atomic<size_t> next_of_rest_ = 0;
   Mutex mutex_;
   BatchTotals totals_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> lost_ ABSL_GUARDED_BY(mutex_);  // images of frames that another run may extract
   std::vector<BatchResult> results_ ABSL_GUARDED_BY(mutex_);
-  std::map<size_t, size_t> result_of_ ABSL_GUARDED_BY(mutex_);  // by the frame's number
-  int refused_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;  // frames that no server took since one was written
+  std::map<size_t, size_t> result_of_ ABSL_GUARDED_BY(mutex_);  // index of the result, by frame number
+  int refused_in_a_row_ ABSL_GUARDED_BY(mutex_) = 0;  // frames that no server took since the last written one
 };
 
 void Batch::WorkOnFrames() {
@@ -203,7 +203,7 @@ void Batch::RunJob(const NumberedFrame& frame, const std::string& fiberflat, con
   if (!outcome.ok()) {
     const int code = ExitCodeOf(outcome.status());
     if (absl::IsUnavailable(outcome.status()) && !observer.accepted() && !endless()) Refused();
-    // Cancelled by the server, if at all.
+    // A Cancelled status comes from the server, because no stop was requested here.
     return Fail(frame, outcome.status(), code == kInterrupted ? kServer : code);
   }
   std::vector<ProductResult> products;
@@ -218,7 +218,7 @@ absl::StatusOr<nlohmann::json> Batch::Write(const FrameTask& task, JobOutcome* o
                                             const nlohmann::json& made_of,
                                             std::vector<ProductResult>* products, int* code) {
   *products = WriteAllProducts(task, *outcome, workers_, stop_);
-  outcome->on_device.reset();  // other frames need the memory
+  outcome->on_device.reset();  // frees the memory for other frames
   absl::Status status;
   for (const ProductResult& product : *products) {
     if (!product.written.ok()) {
@@ -228,11 +228,11 @@ absl::StatusOr<nlohmann::json> Batch::Write(const FrameTask& task, JobOutcome* o
       status = product.made;
       *code = ExitCodeOf(status);
     } else if (!product.made.ok()) {
-      // What an earlier run left there is not of this frame.
+      // A file of an earlier run would not belong to this frame.
       RemoveFile(product.path);
     }
   }
-  // What waits for the frame finds its products and its model there.
+  // The frame is written last, so that whoever waits for it finds its products and model.
   if (status.ok()) {
     status = WriteFiles(task.output, *outcome, workers_.threads);
     *code = CodeOfWriteError(status);
@@ -274,7 +274,7 @@ void Batch::Add(BatchResult result, int code) {
   const MutexLock lock(&mutex_);
   const auto [at, is_new] = result.image.empty() ? std::pair(result_of_.end(), true)
                                                  : result_of_.emplace(result.number, results_.size());
-  // One that this run has written stays written when it comes again unchanged.
+  // A frame that this run has written stays kWritten if it comes again unchanged.
   const bool unchanged =
       !is_new && result.state == State::kSkipped && results_[at->second].state == State::kWritten;
   if (unchanged) return;
@@ -379,7 +379,7 @@ void Batch::Take(const Exposure& exposure) {
   if (options_.record != nullptr) options_.record->End(files);
   if (stop_.stop_requested()) return;
   if (!record.ok()) {
-    // What the frames do not have is as a product of a frame that cannot be made.
+    // An error of the frames counts like a product of a frame that cannot be made.
     const int code = ExitCodeOf(record.status());
     return Fail(std::move(result), record.status(),
                 code == kUsage         ? kDifferent
@@ -396,7 +396,7 @@ absl::StatusOr<nlohmann::json> Batch::Analyse(const Exposure& exposure, const nl
   if (!made.errors.empty()) {
     const bool may_pass = std::any_of(made.errors.begin(), made.errors.end(), MayPass);
     for (const auto& [what, path] : FilesOf(exposure)) {
-      // What an earlier run left there is not of these inputs.
+      // A file of an earlier run would not belong to these inputs.
       if (!may_pass && !made.numbers.contains(what)) RemoveFile(path);
     }
     return made.errors.front();
@@ -426,7 +426,7 @@ absl::Status Batch::RunThreads(size_t tasks, void (Batch::*work)()) {
 BatchEnd Batch::Run() {
   absl::Status status = RunThreads(source_->Count().value_or(kMaxFramesAtOnce), &Batch::WorkOnFrames);
   for (const NumberedFrame& frame : source_->Rest()) Add(ResultOf(frame, State::kNotReached), kOk);
-  // Cameras that a batch without end lacks may come with the next.
+  // A batch without end leaves incomplete exposures to the next run, in which their cameras may come.
   if (status.ok() && !ends() && !endless() && workers_.exposures != nullptr) {
     std::vector<std::string> lost;
     {

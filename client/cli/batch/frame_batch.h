@@ -1,4 +1,4 @@
-// Many frames by one command: a number of them at once, their products, and one summary of all.
+// A batch: many frames by one command, several at once, with their products and one summary.
 #ifndef SPEXD_CLIENT_CLI_BATCH_FRAME_BATCH_H_
 #define SPEXD_CLIENT_CLI_BATCH_FRAME_BATCH_H_
 
@@ -27,23 +27,23 @@ struct BatchOptions {
   ProgressStyle style = ProgressStyle::kLines;
   bool quiet = false, verbose = false;
   std::chrono::steady_clock::time_point start;  // when the command began
-  std::optional<double> max_chi2pix = {};       // of --max-chi2pix
+  std::optional<double> max_chi2pix = {};       // --max-chi2pix
   BatchProducts products = {};
-  std::set<std::string> cameras = {};  // of the exposures of a source without end (Exposures)
-  BatchRecord* record = nullptr;       // none: everything is to be done
-  // Called with each result as soon as it is there, from one thread at a time; may be empty.
+  std::set<std::string> cameras = {};  // for a source without end (see Exposures)
+  BatchRecord* record = nullptr;       // null: everything must be done
+  // Called with each result as soon as it is known, by one thread at a time; may be empty.
   std::function<void(const BatchResult&)> on_result = {};
 };
 
-// Who works on a batch. Used from many threads.
+// The workers of a batch. Many threads use them.
 struct BatchWorkers {
   client::Extractor* extractor = nullptr;
-  const ProductTools* tools = nullptr;  // makes the products of frames; null: servers do
+  const ProductTools* tools = nullptr;  // makes the products of frames; null: servers make them
   const NamedFiberflats* fiberflats = nullptr;
-  UnitWork* exposures = nullptr;  // makes those of exposures; null: none are asked for
-  bool keep_on_device = false;    // spectra, for the products
-  int threads = 1;                // that write a frame
-  // Called for each job that the extractor will not see; may be empty.
+  UnitWork* exposures = nullptr;  // makes the products of exposures; null: none are asked for
+  bool keep_on_device = false;    // spectra stay on the device for the products
+  int threads = 1;                // threads that write a frame
+  // Called for each job that the extractor will not get; may be empty.
   std::function<void(const client::Job&)> on_unused = {};
 };
 
@@ -52,12 +52,13 @@ struct BatchEnd {
   std::vector<BatchResult> results;  // frames by their numbers, then exposures
 };
 
-// Extracts the frames, at most `in_flight` at once, makes their products, and writes each when it is
-// complete; then the exposures'. A frame that fails is named on stderr and stops no other. A product that
-// cannot be made of its inputs harms no other file; one that may be made at another time lets its frame fail.
-// If no server takes any frame, the remaining ones are not tried. The code is the highest of all, or
-// kInterrupted once a stop is requested; what is written by then stays. A source without a count ends with a
-// stop, which is no interruption then, and its frames are tried whether or not a server is there.
+// Extracts the frames, at most `in_flight` at once, makes their products and writes each frame when it is
+// complete. Then it makes the products of exposures. A frame that fails is named on stderr and stops no
+// other. A product that cannot be made from its inputs affects no other file, but if it may succeed at
+// another time, its frame fails. If no server takes any frame, the remaining ones are not tried. Returns the
+// highest code of all results, or kInterrupted after a stop request; files that are written stay. A source
+// without a count ends with a stop request, which is then no interruption, and its frames are tried even if
+// no server is available.
 BatchEnd RunBatch(FrameSource* source, const BatchOptions& options, const BatchWorkers& workers,
                   const std::stop_token& stop);
 

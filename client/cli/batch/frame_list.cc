@@ -26,7 +26,7 @@ absl::Status CheckCounts(const std::vector<std::string>& inputs, const std::vect
                       psfs.size(), inputs.size()));
 }
 
-// The flags (or columns) that name the files to be read, by path.
+// Returns the flags (or columns) of the input files, by path.
 std::map<std::string, std::string> FilesRead(const std::vector<FrameTask>& tasks, const ProductInputs& inputs,
                                              const InputNames& names) {
   std::map<std::string, std::string> files;
@@ -41,7 +41,7 @@ std::map<std::string, std::string> FilesRead(const std::vector<FrameTask>& tasks
   return files;
 }
 
-// A failure shows as files that cannot be made.
+// Creates the folders. Errors are ignored, because creating the files then fails.
 void MakeFolders(const std::vector<FrameTask>& tasks) {
   std::set<std::filesystem::path> folders;
   for (const FrameTask& task : tasks) {
@@ -88,7 +88,7 @@ absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const ProductIn
                             const InputNames& names) {
   MakeFolders(tasks);
   const std::map<std::string, std::string> read = FilesRead(tasks, inputs, names);
-  std::map<std::string, std::string> written;  // what becomes of which input
+  std::map<std::string, std::string> written;  // the input of each output
   for (const FrameTask& task : tasks) {
     for (const auto& [what, name] : task.Files()) {
       const std::string path = Canonical(name);

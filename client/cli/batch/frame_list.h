@@ -1,4 +1,4 @@
-// The frames of one `spex extract`: which PSF each is extracted with, and which files it is written to.
+// The frames of one `spex extract`, with their PSFs and outputs.
 #ifndef SPEXD_CLIENT_CLI_BATCH_FRAME_LIST_H_
 #define SPEXD_CLIENT_CLI_BATCH_FRAME_LIST_H_
 
@@ -12,36 +12,36 @@
 
 namespace spexd::cli {
 
-// Where the files go; they are made if missing.
+// The folders of the outputs. They are created if missing.
 struct OutputFolders {
   std::string frames, models;  // models "": none
 };
 
-// What messages call the flags or columns that name the files to be read.
+// The names of the flags or columns of the input files, for messages.
 struct InputNames {
   const char* image = "--input";
   const char* psf = "--psf";
 };
 
-// One name for all paths of a file, there or not.
+// Returns the canonical path of a file, which need not exist.
 std::string Canonical(const std::string& path);
 
-// Name of the file that comes of `input`: preproc-r0-1.fits.gz becomes PREFIX-r0-1.fits, any other name.fits
-// PREFIX-name.fits.
+// Returns the name of the output for `input`: preproc-r0-1.fits.gz becomes PREFIX-r0-1.fits, and any other
+// name.fits becomes PREFIX-name.fits.
 std::string OutputName(const std::string& prefix, const std::string& input);
 
-// The task of one frame, as `flags` describe it but for its files. Errors as MakeJob.
+// Returns the task of one frame. `flags` has everything except its files. Errors as in MakeJob.
 absl::StatusOr<FrameTask> MakeTask(JobFlags flags, const std::string& input, const std::string& psf,
                                    const OutputFolders& folders, const BatchProducts& products);
 
-// Makes the folders of the files to be written. InvalidArgument if a file would be written twice or is read;
-// otherwise the errors of CheckWritable.
+// Creates the folders of the outputs and checks them. InvalidArgument: a file would be written twice, or is
+// an input. Other errors as in CheckWritable.
 absl::Status PrepareOutputs(const std::vector<FrameTask>& tasks, const ProductInputs& inputs,
                             const InputNames& names);
 
-// One task for each of `inputs`, as `flags` describe it. `psfs` is one for all, or one for each in the same
-// order; the cameras must match. InvalidArgument if their numbers do not fit; otherwise the errors of MakeJob
-// and PrepareOutputs.
+// Returns a task for each of `inputs`, with the options in `flags`. `psfs`: one PSF for all, or one for each
+// in the same order; cameras must match. InvalidArgument: the numbers do not match. Other errors as in
+// MakeJob and PrepareOutputs.
 absl::StatusOr<std::vector<FrameTask>> ListFrames(const JobFlags& flags,
                                                   const std::vector<std::string>& inputs,
                                                   const std::vector<std::string>& psfs,

@@ -1,4 +1,4 @@
-// The frames of a batch: what is to be done with each, and where they come from.
+// The tasks of a batch, and the sources of its frames.
 #ifndef SPEXD_CLIENT_CLI_BATCH_FRAME_TASK_H_
 #define SPEXD_CLIENT_CLI_BATCH_FRAME_TASK_H_
 
@@ -18,17 +18,18 @@
 
 namespace spexd::cli {
 
-// What files are ("frame", "model", "sky", ..), with their paths. The first names all of them in a record.
+// Kinds of files ("frame", "model", "sky", ..) with their paths. The first file identifies all of them in a
+// record.
 using NamedFiles = std::vector<std::pair<std::string, std::string>>;
 
 struct FrameTask {
   client::Job job;
-  FrameOutput output;         // its frame and model
-  ProductPaths products;      // of the frame
-  std::string expid = {};     // label of the frame in a list, or ""
-  absl::Status refused = {};  // why it cannot be extracted, if it cannot
+  FrameOutput output;         // files of the frame and model
+  ProductPaths products;      // files of the frame's products
+  std::string expid = {};     // label of the frame in a list; "": none
+  absl::Status refused = {};  // not OK: why the frame cannot be extracted
 
-  // The files that are to be written.
+  // Returns the files to write.
   NamedFiles Files() const {
     NamedFiles files = {{"frame", output.frame}};
     if (!output.model.empty()) files.emplace_back("model", output.model);
@@ -37,35 +38,35 @@ struct FrameTask {
   }
 };
 
-// A frame of a batch, numbered from 0 in the order of the frames. One that comes again has the same number.
+// A frame of a batch, numbered from 0 in order. A frame that comes again keeps its number.
 struct NumberedFrame {
   size_t number = 0;
   FrameTask task;
 };
 
-// Safe to use from many threads.
+// The source of a batch's frames. Safe to use from many threads.
 class FrameSource {
  public:
   virtual ~FrameSource() = default;
-  // The next frame; nullopt if there are no more. May wait for one, until a stop is requested.
+  // Returns the next frame; nullopt: there are no more. May wait for one, until a stop is requested.
   virtual std::optional<NumberedFrame> Next(const std::stop_token& stop) = 0;
-  // Gives a frame out again: another process was at it.
+  // Puts a frame back, because another process works on it. It comes again later.
   virtual void Later(NumberedFrame frame) = 0;
-  // A frame that Next gave out has ended. `may_pass`: it failed, but may succeed at another time. Returns
-  // after which time it then comes again, if it does.
+  // Reports that a frame of Next has ended. `may_pass`: it failed but may succeed at another time. Returns
+  // the time after which it comes again, if it does.
   virtual std::optional<std::chrono::seconds> Ended(const NumberedFrame& frame, bool may_pass) {
     return std::nullopt;
   }
-  // The frames that nobody has, once no more are taken.
+  // Returns the frames that were not taken. Call it after the last call of Next.
   virtual std::vector<NumberedFrame> Rest() = 0;
-  // The number of frames; nullopt: they come until a stop is requested.
+  // Returns the number of frames; nullopt: they come until a stop is requested.
   virtual std::optional<size_t> Count() const = 0;
-  // The PSF of each frame that comes; without a count, the PSFs of all of them.
+  // Returns the PSF of each frame; without a count, all PSFs that frames may have.
   virtual std::vector<std::string> Psfs() const = 0;
 };
 
-// Frames that are all known before. Those that are to come later come after the others, with a pause before
-// all of them come.
+// A list of frames that is known in advance. Frames that were put back come after the others, with a pause
+// before each round of them.
 class ListedFrames : public FrameSource {
  public:
   explicit ListedFrames(std::vector<FrameTask> tasks) : tasks_(std::move(tasks)) {}
@@ -82,14 +83,14 @@ class ListedFrames : public FrameSource {
   const std::vector<FrameTask> tasks_;
   Mutex mutex_;
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t before_pause_ ABSL_GUARDED_BY(mutex_) = 0;  // so many of those that come later come at once
+  size_t before_pause_ ABSL_GUARDED_BY(mutex_) = 0;  // frames of later_ that come before the next pause
   std::vector<NumberedFrame> later_ ABSL_GUARDED_BY(mutex_);
 };
 
-// How long a result that another process is at is left alone: its end has no notification.
+// The time after which a result that another process has is tried again, since its end is not notified.
 inline constexpr std::chrono::milliseconds kLookAgain(200);
 
-// Waits until then, or for a stop.
+// Waits for `time`, or until a stop is requested.
 void Pause(std::chrono::milliseconds time, const std::stop_token& stop);
 
 }  // namespace spexd::cli

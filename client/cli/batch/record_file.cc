@@ -17,18 +17,19 @@
 namespace spexd::cli {
 namespace {
 
-// Locks are on bytes that no file reaches.
+// The positions of locks, which are beyond the end of any file.
 constexpr int64_t kWriting = int64_t{1} << 62;
 constexpr int64_t kFirstClaim = int64_t{1} << 61;
 
-// Outputs that share a byte, which hardly happens, only wait for each other.
+// Returns the byte of an output's claim. If two outputs have the same byte, which is very unlikely, one waits
+// for the other.
 int64_t ClaimByte(const std::string& output) {
   uint64_t hash = 0;
   (void)absl::SimpleHexAtoi(Sha256Hex(output).substr(0, 15), &hash);  // 60 bits
   return kFirstClaim + static_cast<int64_t>(hash);
 }
 
-// "" if the line is no record.
+// Returns the "output" of a record; "": the line is no record.
 std::string OutputOf(const nlohmann::json& record) {
   if (!record.is_object()) return "";
   const auto output = record.find("output");
@@ -60,7 +61,7 @@ absl::StatusOr<bool> RecordFile::Lock(int64_t byte, short type, bool wait) const
   lock.l_whence = SEEK_SET;
   lock.l_start = byte;
   lock.l_len = 1;
-  // Locks of this open file, not of the process: closing another descriptor of the same file keeps them.
+  // The locks belong to this open file, so that closing another descriptor of the file does not release them.
   while (fcntl(file_.get(), wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
     if (errno == EINTR) continue;
     if (!wait && (errno == EAGAIN || errno == EACCES)) return false;
@@ -82,7 +83,7 @@ void RecordFile::Release(const std::string& output) {
   const int64_t byte = ClaimByte(output);
   const MutexLock lock(&mutex_);
   claimed_.erase(byte);
-  Lock(byte, F_UNLCK, /*wait=*/false).IgnoreError();  // at the latest as the file is closed
+  Lock(byte, F_UNLCK, /*wait=*/false).IgnoreError();  // closing the file releases it in any case
 }
 
 absl::Status RecordFile::Read() {
@@ -152,7 +153,7 @@ absl::Status RecordFile::Append(const std::string& line) {
 
 absl::Status RecordFile::Add(const nlohmann::json& record) {
   const std::string line = record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  const MutexLock lock(&mutex_);  // the system's lock does not keep this process's threads apart
+  const MutexLock lock(&mutex_);  // the file lock does not exclude threads of this process
   SPEXD_RETURN_IF_ERROR(Lock(kWriting, F_WRLCK, /*wait=*/true).status());
   const absl::Cleanup unlock = [this] { Lock(kWriting, F_UNLCK, /*wait=*/false).IgnoreError(); };
   own_.insert(OutputOf(record));

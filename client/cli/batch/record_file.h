@@ -1,4 +1,4 @@
-// The record of what was extracted into a folder: one JSON object a line, shared by any number of processes.
+// The file of a folder's record: one JSON object per line, shared by any number of processes.
 #ifndef SPEXD_CLIENT_CLI_BATCH_RECORD_FILE_H_
 #define SPEXD_CLIENT_CLI_BATCH_RECORD_FILE_H_
 
@@ -18,22 +18,22 @@ namespace spexd::cli {
 
 inline constexpr char kRecordName[] = "spex-night.jsonl";
 
-// Lines are added whole, under a lock, and are on disk when Add returns. What a process that was killed left
-// of a line is no record; the next line begins a new one. A claim is a lock on a byte far beyond the file's
-// end: the system releases it when its process ends, however it ends. Safe to use from many threads.
+// Lines are appended whole, under a lock, and are on disk when Add returns. A partial line of a killed
+// process is no record, and the next record begins a new line. A claim is a lock on a byte far beyond the
+// file's end, which the system releases when the process ends in any way. Safe to use from many threads.
 class RecordFile {
  public:
-  // Opens or makes the record in `folder`.
+  // Opens or creates the record in `folder`.
   static absl::StatusOr<std::unique_ptr<RecordFile>> Open(const std::string& folder);
 
-  // Claims an output among processes and threads; false if another has it.
+  // Claims an output among processes and threads. Returns false if another one has it.
   absl::StatusOr<bool> Claim(const std::string& output);
   void Release(const std::string& output);
 
-  // The last record whose "output" it is, as any process has written it by now.
+  // Returns the last record of an output that any process has written; nullopt: there is none.
   absl::StatusOr<std::optional<nlohmann::json>> Find(const std::string& output);
   absl::Status Add(const nlohmann::json& record);
-  // Whether the record that Find returned was added since the file was opened, by other processes alone.
+  // Whether the record that Find returned was added after the file was opened, and only by other processes.
   bool IsOfOthers(const std::string& output) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -41,9 +41,9 @@ class RecordFile {
       : path_(std::move(path)), file_(std::move(file)), size_when_opened_(size) {}
 
   absl::StatusOr<bool> Lock(int64_t byte, short type, bool wait) const;
-  // Appends at the file's end, on a line of its own.
+  // Appends a line at the end of the file, after a newline if the last line is partial.
   absl::Status Append(const std::string& line);
-  // Reads the lines that have come since.
+  // Reads the lines that were added since the last call.
   absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Failure(const char* doing) const;
 
@@ -51,11 +51,11 @@ class RecordFile {
   const FileDescriptor file_;
   const int64_t size_when_opened_;
   mutable Mutex mutex_;
-  std::set<int64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // bytes; the system's locks keep processes apart alone
-  int64_t read_ ABSL_GUARDED_BY(mutex_) = 0;           // bytes
+  std::set<int64_t> claimed_ ABSL_GUARDED_BY(mutex_);  // bytes; file locks exclude only processes
+  int64_t read_ ABSL_GUARDED_BY(mutex_) = 0;           // bytes that were read
   std::map<std::string, nlohmann::json> records_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> own_ ABSL_GUARDED_BY(mutex_);  // outputs with records of this process
-  std::set<std::string> new_ ABSL_GUARDED_BY(mutex_);  // and of any process since the file was opened
+  std::set<std::string> new_ ABSL_GUARDED_BY(mutex_);  // outputs with records since the file was opened
 };
 
 }  // namespace spexd::cli

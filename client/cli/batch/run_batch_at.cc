@@ -19,7 +19,7 @@ namespace spexd::cli {
 namespace {
 
 constexpr int kFramesAtOncePerServer = 4;
-constexpr int kFramesAtOncePerDevice = 8;  // one computes, others are read, written and hashed
+constexpr int kFramesAtOncePerDevice = 8;  // some compute while others are read, written and hashed
 constexpr int kFramesAtOnceOnTheCpu = 4;
 
 absl::StatusOr<BatchEnd> RunRemotely(const WhereFlags& where, const JobFlags& job, FrameSource* source,

@@ -1,4 +1,4 @@
-// Many frames, extracted where the flags say.
+// The run of a batch in this process or on servers.
 #ifndef SPEXD_CLIENT_CLI_BATCH_RUN_BATCH_AT_H_
 #define SPEXD_CLIENT_CLI_BATCH_RUN_BATCH_AT_H_
 
@@ -12,9 +12,9 @@
 
 namespace spexd::cli {
 
-// RunBatch on one engine of this process, whose PSFs are shared, or on servers. `batch.in_flight` 0 is
-// replaced by what suits this process or the servers. `job`: its upload and priority are those of all jobs.
-// Errors: of the servers' addresses, the device, or the inputs of products; nothing was done then.
+// Calls RunBatch on one engine of this process, with shared PSFs, or on servers. `batch.in_flight` 0 is
+// replaced by a suitable number. `job`: its upload and priority hold for all jobs. Errors, before any frame
+// is extracted: those of the servers' addresses, the device, or the inputs of products.
 absl::StatusOr<BatchEnd> RunBatchAt(const WhereFlags& where, const JobFlags& job, FrameSource* source,
                                     BatchOptions batch, const std::stop_token& stop);
 

@@ -1,6 +1,6 @@
-// spex analyse: sky, velocities of stars and redshifts of emission lines of an extracted frame; and
-// velocities and redshifts of targets from all arms and exposures of files of spectra, or of an exposure's
-// cameras.
+// spex analyse: sky, velocities of stars and redshifts of emission lines of a frame; or velocities and
+// redshifts of targets, fitted jointly to the arms and exposures of files of spectra or to the cameras of an
+// exposure.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -47,12 +47,12 @@ struct AnalyseOptions {
   std::vector<std::string> files;
   AnalysisFlags products;
   JointFlags joint;
-  JobFlags job;  // upload and priority
+  JobFlags job;  // only upload and priority
   WhereFlags where;
   bool quiet = false;
 
   bool on_server() const { return !where.server.address.empty(); }
-  // The server is the environment's, which holds for other commands, too.
+  // Whether the server comes from the environment, which sets it for all commands.
   bool server_is_default() const {
     const char* const server = std::getenv("SPEXD_SERVER");
     return server != nullptr && where.server.address == server;
@@ -66,14 +66,14 @@ bool AreAllThere(const std::vector<std::string>& paths) {
   });
 }
 
-// The files of spectra and exposures of one command, one after the other.
+// The joint analysis of the units of one command, one after the other.
 class JointCommand {
  public:
   JointCommand(const AnalyseOptions& options, const std::vector<std::string>& files)
       : options_(options), files_(files), status_file_(options.joint.status_file) {}
 
-  // The exit code: kDifferent if one of several files failed. A single unit whose files are named by flags
-  // fails with its own error.
+  // Returns the exit code: kDifferent if one of several files failed. A single unit whose outputs are named
+  // by flags fails with its own error.
   absl::StatusOr<int> Run() {
     SPEXD_RETURN_IF_ERROR(CheckJointFlags(options_.joint, options_.products));
     std::optional<InterruptGuard> interrupt;
@@ -109,7 +109,7 @@ class JointCommand {
     SPEXD_ASSIGN_OR_RETURN(const EngineChoice where, MakeChoice(options_.where));
     SPEXD_RETURN_IF_ERROR(CheckEngineChoice(where));
     SPEXD_ASSIGN_OR_RETURN(ProductTools tools, LoadTools(inputs, FileThreads(options_.where)));
-    // Velocities alone are worth waking a device up for.
+    // Only velocities make waking up a device worthwhile.
     if (where.device != "cpu" && tools.templates.ok()) {
       HideOtherDevices(where);
       SPEXD_RETURN_IF_ERROR(TakeAnalyser(where, options_.quiet, &tools));
@@ -135,7 +135,7 @@ class JointCommand {
     return read;
   }
 
-  // It is emptied first, so that it must be none of the others.
+  // Checks that the status file, which is emptied first, is none of the other files.
   absl::Status CheckStatusFile(const std::vector<AnalysisUnit>& units) const {
     const std::string& path = options_.joint.status_file;
     std::vector<std::string> others = FilesRead();
@@ -160,7 +160,7 @@ class JointCommand {
       return status_file_.Add(unit.files, FileStatus::kExisting, -1, 0);
     }
     const auto begin = std::chrono::steady_clock::now();
-    // Memory that a file has not got is an error of that file.
+    // A lack of memory for one file is an error of that file.
     absl::StatusOr<UnitResult> result = CatchExceptions(
         [&]() -> absl::StatusOr<UnitResult> { return work_->Analyse(unit, stop_.get_token()); });
     if (!result.ok()) {
@@ -175,19 +175,19 @@ class JointCommand {
 
   void Failed(const absl::Status& status) {
     int own = Fail(status);
-    if (own == kInterrupted) own = kServer;  // cancelled, but not by this side
+    if (own == kInterrupted) own = kServer;  // cancelled by the server
     code_ = std::max<int>(code_, in_folder() ? kDifferent : own);
   }
 
   const AnalyseOptions& options_;
   const std::vector<std::string>& files_;
   const StatusFile status_file_;
-  std::stop_source stop_;  // of the work on a server
+  std::stop_source stop_;  // stops the work on a server
   std::unique_ptr<UnitWork> work_;
   int code_ = kOk;
 };
 
-// nullopt: the file has spectra of targets.
+// Returns the frame in a file; nullopt: the file has spectra of targets.
 absl::StatusOr<std::optional<Frame>> FrameIn(const std::string& path, bool refuse_frame) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
   SPEXD_ASSIGN_OR_RETURN(const SpectraKind kind, KindOfSpectra(source));
@@ -200,7 +200,7 @@ absl::StatusOr<std::optional<Frame>> FrameIn(const std::string& path, bool refus
       "those of joint fits (--output-dir)"));
 }
 
-// The products of a frame, or of a file of spectra whose products are named as those of a frame.
+// Makes the products of a frame, or of a file of spectra whose outputs are named by the flags for a frame.
 absl::StatusOr<int> AnalyseOneFile(const AnalyseOptions& options, const std::vector<std::string>& files) {
   const ProductPaths& paths = options.products.files;
   ProductInputs inputs = options.products.inputs;
@@ -234,7 +234,7 @@ absl::StatusOr<int> AnalyseOneFile(const AnalyseOptions& options, const std::vec
 }
 
 absl::StatusOr<int> RunAnalyse(const AnalyseOptions& options) {
-  // Before all else: such a flag may have taken the name of a file for its value.
+  // This is checked first, because such a flag may have taken the name of a file as its value.
   if (!options.joint.refused.empty()) return absl::InvalidArgumentError(options.joint.refused.front());
   SPEXD_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesToAnalyse(options.files, options.joint));
   SPEXD_RETURN_IF_ERROR(CheckJobNames(files, options.on_server()));

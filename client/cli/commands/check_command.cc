@@ -28,9 +28,9 @@
 namespace spexd::cli {
 namespace {
 
-constexpr double kProposedStep = 0.8;  // Angstrom, the default of an extraction
+constexpr double kProposedStep = 0.8;  // Angstrom; the default of an extraction
 
-// What an extraction would say of its inputs.
+// The errors and warnings that an extraction would have about its inputs.
 struct Findings {
   std::vector<std::string> refusals, warnings;
 
@@ -39,7 +39,7 @@ struct Findings {
   }
 };
 
-// "IVAR 4128 x 4114", or "FIBERMAP 500 rows".
+// Returns "IVAR 4128 x 4114", "FIBERMAP 500 rows" and so on.
 std::string DescribeHdu(const Hdu& hdu) {
   const bool coded = hdu.IsTrue("ZIMAGE");
   std::string text = hdu.name.empty() ? "(no name)" : ForMessage(hdu.name);
@@ -62,7 +62,7 @@ std::string CameraText(const std::string& camera) {
   return camera.empty() ? "camera not stated" : absl::StrCat("camera ", ForMessage(camera));
 }
 
-// An error if the file is not there or not FITS.
+// Opens a file and prints its HDUs. Errors: it does not exist or is not FITS.
 absl::StatusOr<Source> Open(const char* what, const std::string& path) {
   SPEXD_ASSIGN_OR_RETURN(Source source, Source::FromFile(path));
   SPEXD_ASSIGN_OR_RETURN(const FitsFile file, FitsFile::Parse(source));
@@ -73,7 +73,7 @@ absl::StatusOr<Source> Open(const char* what, const std::string& path) {
   return source;
 }
 
-// Reads what an extraction reads of the image, its pixels too.
+// Reads what an extraction reads of the image, including its pixels.
 std::optional<PreprocHeader> CheckImageFile(const Source& source, const std::string& path, Findings* findings) {
   absl::StatusOr<PreprocHeader> header = ReadPreprocHeader(source);
   findings->Refuse(header.status());

@@ -1,4 +1,4 @@
-// spex coadd: the frames of all cameras and exposures of a field added target by target.
+// spex coadd: adds the frames of all cameras and exposures of a field, target by target.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -32,7 +32,8 @@ absl::StatusOr<Frame> ReadFrameAt(const std::string& path) {
   return ReadFrame(source);
 }
 
-// Frames that are shifted are needed all at once; others are added one after the other.
+// Adds the frames. Shifted frames must be in memory all at once; others are read and added one after the
+// other.
 absl::StatusOr<CoaddedFrames> CoaddOf(const CoaddOptions& options) {
   const ShiftSource& shifts = options.shifts;
   if (shifts.barycentric || !shifts.column.empty() || !shifts.velocities.empty()) {
@@ -52,7 +53,7 @@ absl::StatusOr<CoaddedFrames> CoaddOf(const CoaddOptions& options) {
   return sums.Result();
 }
 
-// "" for one arm, else ", arms B, R, Z".
+// Returns ", arms B, R, Z", or "" for a single arm.
 std::string ArmsText(const CoaddedFrames& coadd) {
   if (coadd.arms.size() < 2) return "";
   return absl::StrCat(

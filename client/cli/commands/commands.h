@@ -1,5 +1,5 @@
-// The subcommands of spex. Each function adds one to `app`. Parsing it sets `action` to the function that
-// runs it and returns the exit code.
+// The subcommands of spex. Each function adds a subcommand to `app`. If that subcommand is parsed, `action`
+// is set to the function that runs it and returns the exit code.
 #ifndef SPEXD_CLIENT_CLI_COMMANDS_COMMANDS_H_
 #define SPEXD_CLIENT_CLI_COMMANDS_COMMANDS_H_
 

@@ -25,7 +25,7 @@ struct CompareCommandOptions {
   std::string truth_sigma_range;
 };
 
-// Prints each limit's verdict and remembers whether one was passed.
+// Prints the verdict on each limit and remembers whether one was exceeded.
 class Verdicts {
  public:
   void Check(const std::string& what, bool good) {

@@ -1,4 +1,4 @@
-// spex submit, watch, jobs and cancel: jobs that live on a server.
+// spex submit, watch, jobs and cancel: detached jobs.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -63,14 +63,14 @@ std::chrono::milliseconds Milliseconds(double seconds) {
 
 client::Connection::Deadline After(double seconds) { return client::Clock::now() + Milliseconds(seconds); }
 
-// The exit code of a command that was not interrupted by this side.
+// Prints an error and returns the exit code of a command that was not interrupted here.
 int FailDetached(const absl::Status& status) {
   const int code = Fail(status);
-  return code == kInterrupted ? kUsage : code;  // someone cancelled the job: it stays so
+  return code == kInterrupted ? kUsage : code;  // the job was cancelled, so a retry does not help
 }
 
-// The exit code of what a job, or a product of it, has ended with, `code` elsewhere: it stays so, no other
-// try helps.
+// Returns the exit code for the status of a job or product. Where other commands exit with kServer, it is
+// another code, because a retry does not help.
 int CodeOfTheJobs(const absl::Status& status, int code) {
   if (code != kServer) return code;
   return absl::IsUnavailable(status) ? kInternal : kUsage;
@@ -114,8 +114,8 @@ int RunSubmit(const DetachedCommandOptions& options) {
   return kOk;
 }
 
-// Writes the products that the flags name. A product that could not be made is an error that stays, whoever
-// watches again; a file that could not be written is not: then the server must keep the results.
+// Writes the products that the flags name. Sets `safe` to whether every product that was made was also
+// written; if not, the server must keep the results. A product that could not be made needs no other watch.
 int WriteWatched(const DetachedCommandOptions& options, const client::WatchedJob& watched, bool* safe) {
   if (!options.products.any()) return kOk;
   const auto written = CatchExceptions([&]() -> absl::StatusOr<std::vector<ProductResult>> {
@@ -254,7 +254,7 @@ void AddSubmit(CLI::App* app, Action* action) {
 void AddWatch(CLI::App* app, Action* action) {
   auto options = std::make_shared<DetachedCommandOptions>();
   DetachedCommandOptions& o = *options;
-  o.output.wants_scores = false;  // the job may have been submitted without
+  o.output.wants_scores = false;  // the job may have been submitted without scores
   CLI::App* command = app->add_subcommand(
       "watch", "Wait for a submitted job, write its frame, and let the server remove the results");
   command->add_option("job", o.job_id, "The job's id")->required();

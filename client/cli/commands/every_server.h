@@ -1,4 +1,4 @@
-// Commands that ask every server of a list.
+// A helper for commands that ask every server of a list.
 #ifndef SPEXD_CLIENT_CLI_COMMANDS_EVERY_SERVER_H_
 #define SPEXD_CLIENT_CLI_COMMANDS_EVERY_SERVER_H_
 
@@ -11,9 +11,8 @@
 
 namespace spexd::cli {
 
-// Calls `ask` with one server after the other, whatever became of those before it, and prints what it
-// returns: as it is, or, if `json`, as the elements of one array, of the servers that answered. Returns the
-// highest exit code.
+// Calls `ask` with one server after the other, also after errors, and prints what it returns: as it is or,
+// with `json`, as the elements of one array. Returns the highest exit code.
 int AskEveryServer(const client::ServerAddress& servers, bool json,
                    const std::function<absl::StatusOr<std::string>(client::Connection*)>& ask);
 

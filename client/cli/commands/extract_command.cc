@@ -40,14 +40,14 @@ struct ExtractCommandOptions {
   std::vector<std::string> inputs, psfs;
   FrameOutput output;
   AnalysisFlags products;
-  std::vector<std::string> batch_products;  // of many frames
+  std::vector<std::string> batch_products;  // for many frames
   OutputFolders folders;
-  int in_flight = 0;  // 0: by where the frames are extracted
+  int in_flight = 0;  // 0: chosen by where the frames are extracted
   WhereFlags where;
   std::string loglevel;
 };
 
-// The engine of a job that ran here is left in `engine`; the outcome does not need it.
+// Runs a job. Sets `engine` to the engine of a job that ran in this process; the outcome does not need it.
 absl::StatusOr<JobOutcome> RunJob(const ExtractCommandOptions& options, const client::Job& job,
                                   Progress* progress, std::stop_token stop, std::unique_ptr<Engine>* engine) {
   if (!options.where.server.address.empty()) {
@@ -64,7 +64,7 @@ absl::StatusOr<JobOutcome> RunJob(const ExtractCommandOptions& options, const cl
   SPEXD_ASSIGN_OR_RETURN(const EngineChoice choice, MakeChoice(options.where));
   SPEXD_RETURN_IF_ERROR(CheckEngineChoice(choice));
   HideOtherDevices(choice);
-  // A GPU takes a third of a second to wake up. The files are read meanwhile.
+  // A GPU takes a third of a second to wake up, during which the files are read.
   std::future<absl::StatusOr<ChosenEngine>> waking =
       std::async(std::launch::async, [&choice] { return ChooseEngine(choice); });
   const auto awake = [&]() -> absl::StatusOr<Engine*> {
@@ -81,7 +81,7 @@ absl::StatusOr<JobOutcome> RunJob(const ExtractCommandOptions& options, const cl
   return client::EmbeddedExtractor(awake, FileThreads(options.where)).Run(keeps, progress, std::move(stop));
 }
 
-// The server's, or made here, where the job ran embedded.
+// Writes the products, which the server made or, for an embedded job, are made here.
 absl::Status TakeProducts(const ExtractCommandOptions& options, const JobOutcome& outcome,
                           std::stop_token stop) {
   const ProductPaths& paths = options.products.files;
@@ -100,7 +100,7 @@ absl::Status TakeProducts(const ExtractCommandOptions& options, const JobOutcome
   return PrintProducts(WriteProducts(outcome.frame, paths, made, threads), quiet);
 }
 
-// Whether --psf-out fits the other flags.
+// Checks --psf-out against the other flags.
 absl::Status CheckPsfOut(const ExtractCommandOptions& options) {
   if (options.output.psf.empty()) return absl::OkStatus();
   if (options.job.spec.trace_shifts == TraceAxes::kOff) {
@@ -113,7 +113,7 @@ absl::Status CheckPsfOut(const ExtractCommandOptions& options) {
                                                  " does not name; give --psf the path of that file"));
 }
 
-// One frame, to the file that --output names.
+// Extracts one frame to the file that --output names.
 int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::time_point start,
              const std::stop_source& stop) {
   const absl::StatusOr<client::Job> job = MakeJob(options.job, !options.output.model.empty());
@@ -145,7 +145,7 @@ int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::ti
   }
   if (!outcome.ok()) {
     const int code = Fail(outcome.status());
-    return code == kInterrupted ? kServer : code;  // cancelled, but not by this side
+    return code == kInterrupted ? kServer : code;  // cancelled by the server
   }
   int code = kOk;
   {
@@ -159,7 +159,7 @@ int RunFrame(const ExtractCommandOptions& options, std::chrono::steady_clock::ti
   return status.ok() ? code : Fail(status);
 }
 
-// Frames of any number, to files of --output-dir.
+// Extracts any number of frames to files in --output-dir.
 int RunFrames(const ExtractCommandOptions& options, std::chrono::steady_clock::time_point start,
               const std::stop_token& stop) {
   const BatchProducts products = {options.batch_products, options.products.inputs};
@@ -183,7 +183,7 @@ int RunFrames(const ExtractCommandOptions& options, std::chrono::steady_clock::t
   return end.ok() ? end->code : Fail(end.status());
 }
 
-// Which of the two ways to name the output fits what is to be read.
+// Checks that the output is named in the way that suits the inputs: by --output or --output-dir.
 absl::Status CheckOutputFlags(const ExtractCommandOptions& options) {
   if (!options.folders.frames.empty()) {
     if (!options.products.files.any()) return absl::OkStatus();

@@ -34,7 +34,7 @@ struct LoadCommandOptions {
   client::ServerAddress server{.address = "127.0.0.1:50051"};
   std::string wavelength, json;
   std::vector<std::string> ways = {"path", "upload"};
-  // Jobs that arrive at random.
+  // These are for jobs that arrive at random.
   std::optional<double> rate, goal;
   double seconds = 30, percentile = 99;
   std::optional<uint32_t> seed;
@@ -92,7 +92,7 @@ int RunLoadCommand(const LoadCommandOptions& options) {
     return kInterrupted;
   }
   const int code = Fail(status);
-  return code == kInterrupted ? kServer : code;  // cancelled, but not by this side
+  return code == kInterrupted ? kServer : code;  // cancelled by the server
 }
 
 void AddArrivalFlags(CLI::App* command, LoadCommandOptions* options) {

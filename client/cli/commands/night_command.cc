@@ -42,17 +42,17 @@ namespace {
 
 struct NightCommandOptions {
   std::string list, part, json, report, plot, metrics;
-  std::string watch;  // the folder whose frames are extracted; "": those of the list are
+  std::string watch;  // the folder to watch; "": the frames are those of the list
   std::vector<std::string> psf_for;
   OutputFolders folders;
   JobFlags job;
   BatchProducts products;
-  FrameOutput output;  // but for the files
+  FrameOutput output;  // without files
   int in_flight = 0;
   WhereFlags where;
 };
 
-// Prints the table, and writes the JSON, the page and the picture.
+// Prints the table and writes the JSON, the page and the picture.
 absl::StatusOr<int> Report(const NightCommandOptions& options, const BatchEnd& end, double seconds) {
   if (!options.output.quiet) std::fputs(ForTerminal(FormatNight(end.results)).c_str(), stdout);
   std::fflush(stdout);
@@ -78,9 +78,10 @@ absl::StatusOr<std::vector<NightRow>> ReadRows(const NightCommandOptions& option
   return PartOf(rows, part, options.products.of_exposures());
 }
 
-// InvalidArgument if one of the reports would replace another, the list, or a file of its frames.
+// Checks the files of the reports. InvalidArgument: one would replace another, the list, or a file of its
+// frames.
 absl::Status CheckReports(const NightCommandOptions& options, const std::vector<FrameTask>& tasks) {
-  std::map<std::string, std::string> files;  // what each is
+  std::map<std::string, std::string> files;  // paths, and what messages say about them
   for (const FrameTask& task : tasks) {
     files[Canonical(task.job.image)] = "an image of the list";
     files[Canonical(task.job.psf)] = "a PSF of the list";
@@ -97,7 +98,7 @@ absl::Status CheckReports(const NightCommandOptions& options, const std::vector<
   return absl::OkStatus();
 }
 
-// Extracts the frames of the source. `cameras`: those of a watch.
+// Extracts the frames of the source. `cameras`: the cameras of a watch; empty for a list.
 absl::StatusOr<int> Extract(const NightCommandOptions& options, FrameSource* source,
                             const std::set<std::string>& cameras, BatchRecord* record,
                             std::chrono::steady_clock::time_point start, const std::stop_token& stop) {
@@ -129,13 +130,13 @@ absl::StatusOr<int> Extract(const NightCommandOptions& options, FrameSource* sou
   return std::max(end.code, reported);
 }
 
-// The frames of the folder, until a stop is requested.
+// Extracts the frames of the folder until a stop is requested.
 absl::StatusOr<int> Watch(const NightCommandOptions& options, std::chrono::steady_clock::time_point start,
                           const std::stop_token& stop) {
   SPEXD_ASSIGN_OR_RETURN(const CameraIntake intake,
                          CameraIntake::Make(options.job, options.psf_for, options.folders, options.products));
   SPEXD_RETURN_IF_ERROR(CheckReports(options, {}));
-  std::error_code failed;  // which shows in the record
+  std::error_code failed;  // ignored: opening the record then fails
   std::filesystem::create_directories(options.folders.frames, failed);
   BatchRecord record;
   SPEXD_RETURN_IF_ERROR(

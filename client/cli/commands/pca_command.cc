@@ -1,4 +1,4 @@
-// spex pca: what the sky model misses in many frames.
+// spex pca: principal components of the sky residuals of many frames.
 #include <algorithm>
 #include <cstdio>
 #include <memory>

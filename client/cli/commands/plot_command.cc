@@ -25,7 +25,7 @@ struct PlotCommandOptions {
   bool any_products() const { return !velocities.empty() || !redshifts.empty(); }
 };
 
-// A flag of both programs, and its value.
+// Flags that spex and the script have in common, with their values.
 using Flags = std::vector<std::pair<const char*, const std::string*>>;
 
 std::vector<std::string> Arguments(const PlotCommandOptions& options, const std::string& output,
@@ -33,7 +33,7 @@ std::vector<std::string> Arguments(const PlotCommandOptions& options, const std:
   std::vector<std::string> arguments = options.spectra;
   arguments.push_back(output);
   for (const auto& [flag, value] : flags) {
-    // Flag and value are one word: what follows a blank could look like a flag of its own.
+    // Flag and value are one word, because a separate value could look like a flag.
     if (!value->empty()) arguments.push_back(absl::StrCat(flag, "=", *value));
   }
   return arguments;
@@ -55,7 +55,7 @@ absl::Status Check(const PlotCommandOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.spectra[1], ": several frames are drawn with --velocities or --redshifts"));
   }
-  // Reported here, in the style of all commands, rather than by a Python traceback.
+  // Files are checked here, so that errors look like those of other commands and not like a Python traceback.
   for (const std::string& path : options.spectra) SPEXD_RETURN_IF_ERROR(Source::FromFile(path).status());
   for (const std::string* path :
        {&options.image, &options.model, &options.psf, &options.sframe, &options.truth, &options.velocities,
@@ -68,7 +68,7 @@ absl::Status Check(const PlotCommandOptions& options) {
   return absl::OkStatus();
 }
 
-// Whether a file is one of spex pca.
+// Whether a file was written by spex pca.
 absl::StatusOr<bool> HasComponents(const std::string& path) {
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
   return ReadImageHduDouble(source, "EIGENVECTORS").ok();
@@ -120,7 +120,7 @@ int RunPlot(const PlotCommandOptions& options) {
   return code.ok() ? *code : Fail(code.status());
 }
 
-// Products are drawn without `others`.
+// Adds the flags of products, which exclude `others`.
 void AddProducts(CLI::App* command, const std::vector<CLI::Option*>& others, PlotCommandOptions* options) {
   CLI::Option* const flags[] = {command->add_option("--velocities", options->velocities,
                                                     "Draw stars of this table instead, in a page too: best "

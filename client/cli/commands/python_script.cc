@@ -19,7 +19,7 @@
 namespace spexd::cli {
 namespace {
 
-// The script lies beside the binary in a build, and in share/spexd of an installation.
+// Returns the path of a script: beside the program in a build, in share/spexd in an installation.
 absl::StatusOr<std::string> FindScript(const std::string& name) {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -34,7 +34,8 @@ absl::StatusOr<std::string> FindScript(const std::string& name) {
                                           ": the installation is incomplete"));
 }
 
-// `output`: where stdout and stderr go; negative: where those of spex go.
+// Runs a program and returns its exit code. `output`: the descriptor for its stdout and stderr; negative:
+// those of spex.
 absl::StatusOr<int> RunProgram(const std::vector<std::string>& arguments, int output) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));

@@ -1,4 +1,4 @@
-// spex status and spex psf: looking at a server and steering it.
+// spex status and spex psf: the state of servers and the files that they keep warm.
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -30,14 +30,14 @@ constexpr size_t kHashDigits = 64, kMinHashDigits = 8;
 struct NamedKind {
   v1::WarmKind kind;
   const char* name;     // of --kind
-  const char* several;  // in lists
+  const char* several;  // plural, in lists
 };
 constexpr NamedKind kKinds[] = {{v1::WARM_KIND_PSF, "psf", "PSFs"},
                                 {v1::WARM_KIND_FIBERFLAT, "fiberflat", "fiberflats"},
                                 {v1::WARM_KIND_TEMPLATES, "templates", "libraries of templates"},
                                 {v1::WARM_KIND_TRACE_REFERENCE, "trace_reference", "trace references"}};
 
-// A PSF for "".
+// Returns the kind of a name; a PSF for "".
 v1::WarmKind KindOf(const std::string& name) {
   for (const NamedKind& named : kKinds) {
     if (named.name == name) return named.kind;
@@ -51,7 +51,7 @@ struct ServerCommandOptions {
   bool json = false;
   std::string psf;
   client::LoadOptions load;
-  std::string kind;  // "": of list all, of load a PSF
+  std::string kind;  // "": all for list, a PSF for load
 };
 
 using Call = std::function<absl::StatusOr<std::string>(client::Connection&, const ServerCommandOptions&,
@@ -80,7 +80,7 @@ std::string WarmLine(const v1::PsfInfo& item) {
                          item.owner().empty() ? "" : ", of " + item.owner(), item.name());
 }
 
-// "2 PSFs, 1 fiberflats": the PSFs always, the others if there are any.
+// Returns "2 PSFs, 1 fiberflats": PSFs always, other kinds if there are any.
 std::string CountText(const v1::ListPsfsResponse& items) {
   std::string text;
   for (const NamedKind& named : kKinds) {
@@ -160,7 +160,7 @@ absl::StatusOr<std::string> ListPsfs(client::Connection& connection, const Serve
   return text;
 }
 
-// What is warm and has a hash that begins with these digits, as a status page shows them.
+// Returns the warm file whose hash begins with these digits, as a status page shows them.
 absl::StatusOr<v1::PsfInfo> Find(client::Connection& connection, const std::string& digits,
                                  client::Connection::Deadline deadline) {
   if (digits.size() < kMinHashDigits) {
@@ -184,7 +184,8 @@ absl::StatusOr<v1::PsfInfo> Find(client::Connection& connection, const std::stri
   return found[0];
 }
 
-// The hash is whole. A caller who may not list what there is does not know of which kind it is.
+// Unloads a file by its full hash. It tries all kinds, because a caller who may not list files does not know
+// the kind.
 absl::Status UnloadWhole(client::Connection& connection, const std::string& hash,
                          client::Connection::Deadline deadline) {
   absl::Status status;

@@ -39,13 +39,13 @@ struct SimulateCommandOptions {
   bool HasField() const { return !stars.empty() || sky_fibres.has_value() || emitters.has_value(); }
 };
 
-// REQUIRES: the simulator's options are complete.
+// The paths of the files to write. REQUIRES: the simulator's options are complete.
 class Paths {
  public:
-  // Paths of what all exposures have in common.
+  // The paths of files that all exposures share.
   explicit Paths(const SimulateCommandOptions& options)
       : folder_(options.folder), tail_(absl::StrFormat("%c0.fits", *options.simulator.camera)) {}
-  // Paths of an exposure, with its number where there are several.
+  // The paths of an exposure's files, with its number if there are several.
   Paths(const SimulateCommandOptions& options, int exposure) : Paths(options) {
     if (options.exposures == 1) return;
     tail_ = absl::StrFormat("%c0-%08d.fits", *options.simulator.camera, kFirstExposureId + exposure);
@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<LampLine>> ReadLamps(const std::string& path) {
   return lamps;
 }
 
-// Writes files and says so.
+// Writes files and prints their names.
 class Writer {
  public:
   template <typename Write>
@@ -108,7 +108,8 @@ class Writer {
   std::vector<std::string> written_;
 };
 
-// Writes an exposure's files, the first one those of all. `grid`: of the fiberflat, if there is to be one.
+// Writes an exposure's files; with the first exposure, also the shared ones. `grid`: that of the fiberflat;
+// nullopt: none is written.
 absl::Status WriteExposure(const SimulateCommandOptions& options, const Simulation& simulation,
                            const std::optional<WavelengthGrid>& grid) {
   const bool first = options.simulator.exposure == 0, field = !simulation.sources.fibres.empty();
@@ -162,7 +163,7 @@ absl::Status Simulate(SimulateCommandOptions options) {
     SPEXD_ASSIGN_OR_RETURN(options.simulator.lamps, ReadLamps(options.arc));
   }
   SPEXD_ASSIGN_OR_RETURN(options.simulator, CompleteOptions(options.simulator));
-  std::error_code error;  // a failure shows as the file that cannot be made
+  std::error_code error;  // ignored: creating the files then fails
   std::filesystem::create_directories(options.folder, error);
   SPEXD_RETURN_IF_ERROR(CheckWritable(Paths(options, 0).Of("truth")));
   for (int exposure = 0; exposure < options.exposures; ++exposure) {

@@ -1,4 +1,4 @@
-// spex traceshifts: the shifts of a frame's traces, without extracting it.
+// spex traceshifts: measures the shifts of a frame's traces without extracting it.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -30,7 +30,7 @@ Finding Unknown(const absl::Status& status) {
       "(--tls-cert) or, on a Unix socket, your user id; spexd reads the list again at SIGHUP");
 }
 
-// "0.1.0" of "0.1.0+e87ffdf12ab3".
+// Returns the release of a version: "0.1.0" for "0.1.0+e87ffdf12ab3".
 std::string ReleaseOf(const std::string& version) {
   return std::vector<std::string>(absl::StrSplit(version, '+'))[0];
 }
@@ -87,7 +87,7 @@ double Seconds(Clock::time_point time) {
 Finding CheckClock(const TimedCapabilities& answer) {
   const double theirs = answer.capabilities->server_time();
   if (theirs == 0) return Good("clock", "not told: the server is too old for that");
-  // By how much at least: the answer may have been written at any time between the two.
+  // These are the least differences, since the answer may have been written at any time during the call.
   const double ahead = theirs - Seconds(answer.answered), behind = Seconds(answer.asked) - theirs;
   const double difference = std::max({ahead, behind, 0.0});
   if (difference <= kMaxClockSeconds)
@@ -99,7 +99,7 @@ Finding CheckClock(const TimedCapabilities& answer) {
       "depend on them");
 }
 
-// What LoadPsf says of a path that it may open, and of which it then finds that it is no trace reference.
+// Whether LoadPsf opened the path. It then fails because the file is no trace reference.
 bool WasOpened(const absl::Status& status) {
   if (status.ok()) return true;
   if (!absl::IsInvalidArgument(status)) return false;
@@ -109,7 +109,7 @@ bool WasOpened(const absl::Status& status) {
 
 Finding CheckPath(client::Connection* connection, const std::string& path,
                   client::Connection::Deadline deadline) {
-  // Loaded as a trace reference, which images and PSFs are not: nothing is kept of them.
+  // The file is loaded as a trace reference. Images and PSFs are none, so the server keeps nothing of them.
   const absl::Status status =
       client::LoadPsf(connection, path, {.kind = v1::WARM_KIND_TRACE_REFERENCE}, deadline).status();
   if (WasOpened(status)) return Good("path", absl::StrCat(path, ": the server can open it"));
@@ -142,7 +142,7 @@ bool CheckCaller(client::Connection* connection, const TimedCapabilities& answer
     findings->push_back(Bad("answer", read, ""));
     return false;
   }
-  // Nothing has this hash: UnloadPsf changes nothing, and shows whether the caller may submit.
+  // No file has this hash, so UnloadPsf changes nothing but shows whether the caller may submit.
   const absl::Status submit = connection->UnloadPsf(std::string(64, '0'), v1::WARM_KIND_PSF, deadline);
   const bool may_submit = !absl::IsPermissionDenied(submit);
   if (read.ok() && may_submit) {

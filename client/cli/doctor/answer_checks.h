@@ -1,4 +1,4 @@
-// What a server that answers tells: who the caller is, and what the server is and may be asked for.
+// The checks of a server that answers: the caller's identity and roles, and the server's state.
 #ifndef SPEXD_CLIENT_CLI_DOCTOR_ANSWER_CHECKS_H_
 #define SPEXD_CLIENT_CLI_DOCTOR_ANSWER_CHECKS_H_
 
@@ -12,24 +12,25 @@
 
 namespace spexd::cli {
 
-// GetCapabilities with this machine's clock before and after it.
+// The answer of GetCapabilities, with this machine's clock before and after the call.
 struct TimedCapabilities {
   absl::StatusOr<v1::Capabilities> capabilities;
   client::Clock::time_point asked, answered;
 };
 TimedCapabilities AskCapabilities(client::Connection* connection, client::Connection::Deadline deadline);
 
-// Whether the server knows the caller, and the roles that it gives him. False: it does not know him.
+// Checks whether the server knows the caller, and which roles it gives. Returns false if it does not know the
+// caller.
 bool CheckCaller(client::Connection* connection, const TimedCapabilities& answer,
                  client::Connection::Deadline deadline, FindingList* findings);
 
-// `serving`: of Connection::CheckServing.
+// Checks the server's health. `serving`: the result of Connection::CheckServing.
 Finding CheckHealth(const absl::Status& serving, const TimedCapabilities& answer);
 
-// Version, engines, limits, allowed roots and clock. REQUIRES: the answer has capabilities.
+// Checks version, engines, limits, allowed roots and clock. REQUIRES: the answer has capabilities.
 void CheckAnswer(const TimedCapabilities& answer, FindingList* findings);
 
-// Whether the server can read the files. `limit`: of the time of each.
+// Checks whether the server can read the files. `limit`: the time limit for each.
 void CheckPaths(client::Connection* connection, const TimedCapabilities& answer,
                 const std::vector<std::string>& paths, std::chrono::milliseconds limit,
                 FindingList* findings);

@@ -27,7 +27,7 @@ std::string DriverText(const DriverFacts& driver) {
                          driver.cuda_version / 1000, driver.cuda_version % 1000 / 10);
 }
 
-// Loads the engine of all devices; memory of theirs is taken only when jobs need it.
+// Loads the engine on all devices, without taking their memory.
 Finding CheckCudaEngine() {
   CudaEngineOptions options;
   options.on_demand = true;

@@ -1,4 +1,4 @@
-// Whether CUDA can be used here, and why not.
+// The checks of CUDA on this machine.
 #ifndef SPEXD_CLIENT_CLI_DOCTOR_CUDA_CHECKS_H_
 #define SPEXD_CLIENT_CLI_DOCTOR_CUDA_CHECKS_H_
 
@@ -6,7 +6,8 @@
 
 namespace spexd::cli {
 
-// The driver with its devices, a line each, and the CUDA engine, which is loaded and started on all of them.
+// Checks the driver and its devices, with a finding for each, and the CUDA engine, which is loaded and
+// started on all devices.
 FindingList CheckCuda();
 
 }  // namespace spexd::cli

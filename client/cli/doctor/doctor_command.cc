@@ -1,4 +1,4 @@
-// spex doctor: what is needed to run spex and spexd, what of it there is, and what to do about the rest.
+// spex doctor: checks what spex and spexd need, and says what to do about problems.
 #include <cstdint>
 #include <cstdio>
 #include <memory>

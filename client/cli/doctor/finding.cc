@@ -61,7 +61,7 @@ std::string FindingsJson(const FindingList& findings) {
                      {"found", finding.found},
                      {"next", finding.next}});
   }
-  // ASCII alone: control characters beyond it would command the terminal.
+  // Only ASCII is written, because other control characters could control the terminal.
   return array.dump(1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 

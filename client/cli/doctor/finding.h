@@ -1,4 +1,4 @@
-// What spex doctor finds: one line for each thing that spex and spexd need.
+// The findings of spex doctor: one for each thing that spex and spexd need.
 #ifndef SPEXD_CLIENT_CLI_DOCTOR_FINDING_H_
 #define SPEXD_CLIENT_CLI_DOCTOR_FINDING_H_
 
@@ -13,12 +13,12 @@ namespace spexd::cli {
 enum class FindingState { kOk, kWarning, kError };
 
 struct Finding {
-  std::string name;  // "memory": one or two words
+  std::string name;  // one or two words: "memory"
   FindingState state = FindingState::kOk;
-  std::string found;         // what there is, or what is wrong
+  std::string found;         // what was found, or what is wrong
   std::string next = {};     // what to do about it; "": nothing
-  std::string server = {};   // the address that was checked; "": this machine
-  ExitCode exit_code = kOk;  // of an error: that of commands which need this
+  std::string server = {};   // address of the server; "": this machine
+  ExitCode exit_code = kOk;  // of an error: the exit code of commands that need this
 };
 using FindingList = std::vector<Finding>;
 
@@ -28,12 +28,13 @@ Finding Bad(std::string name, const absl::Status& status, std::string next);
 
 inline constexpr double kGiB = 1 << 30;
 
-// A line for each, under a title for this machine and for each server, with a line for what to do
-// where that is known.
+// Returns a line for each finding, and one for what to do if that is known, below titles for this machine and
+// each server.
 std::string FindingsText(const FindingList& findings);
-// An array with an object for each: server, check, state ("ok", "warning", "error"), found, next.
+// Returns an array with an object for each finding: server, check, state ("ok", "warning", "error"), found,
+// next.
 std::string FindingsJson(const FindingList& findings);
-// The highest of their exit codes.
+// Returns the highest exit code of the findings.
 int ExitCodeOf(const FindingList& findings);
 
 }  // namespace spexd::cli

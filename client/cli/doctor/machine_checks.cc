@@ -31,7 +31,7 @@
 namespace spexd::cli {
 namespace {
 
-constexpr double kLittleDisk = kGiB;  // a frame of 500 fibres with its model takes some 0.2 GiB
+constexpr double kLittleDisk = kGiB;  // a frame of 500 fibres with its model takes about 0.2 GiB
 
 Finding CheckProcessors(const Engine& engine) {
   const int usable = AvailableCpus();
@@ -42,7 +42,7 @@ Finding CheckProcessors(const Engine& engine) {
   return Good("processors", found);
 }
 
-// What the kernel could give to a new process. Nullopt: it does not say.
+// Returns the memory that a new process could get, in bytes; nullopt: not known.
 std::optional<double> AvailableMemory() {
   std::ifstream file("/proc/meminfo");
   std::string name, unit;
@@ -55,10 +55,10 @@ std::optional<double> AvailableMemory() {
 }
 
 struct FrameMemory {
-  double least = 0, whole = 0;  // bytes: with one bundle at a time, and with all threads at work
+  double least = 0, whole = 0;  // bytes with one bundle at a time, and with all threads at work
 };
 
-// What a frame of the usual size takes on the CPU: image, spectra and workspaces.
+// Returns the memory of a frame of the usual size on the CPU: image, spectra and workspaces.
 absl::StatusOr<FrameMemory> MemoryOfAFrame(const Engine& engine) {
   SPEXD_ASSIGN_OR_RETURN(const Psf psf, SimulatePsf({}));
   SPEXD_ASSIGN_OR_RETURN(const WavelengthGrid grid, ParseWavelengthGrid("5760,7620,0.8"));
@@ -70,7 +70,7 @@ absl::StatusOr<FrameMemory> MemoryOfAFrame(const Engine& engine) {
   job.float32 = true;
   const JobEstimate estimate = engine.Estimate(job);
   constexpr int kImageBytes = 16;          // flux, ivar, mask, model
-  constexpr int kBinBytes = 4 * (4 + 11);  // flux, ivar, mask, chi2pix; resolution
+  constexpr int kBinBytes = 4 * (4 + 11);  // flux, ivar, mask, chi2pix and resolution
   const double data = static_cast<double>(kImageBytes) * psf.rows * psf.columns +
                       static_cast<double>(kBinBytes) * psf.fibres * grid.count;
   return FrameMemory{data + static_cast<double>(estimate.min_bytes),

@@ -1,4 +1,4 @@
-// Whether this machine has what spex needs.
+// The checks of this machine.
 #ifndef SPEXD_CLIENT_CLI_DOCTOR_MACHINE_CHECKS_H_
 #define SPEXD_CLIENT_CLI_DOCTOR_MACHINE_CHECKS_H_
 
@@ -6,10 +6,11 @@
 
 namespace spexd::cli {
 
-// Version, processors, memory, the current folder, the CUDA engine and its devices, Python for pictures.
+// Checks version, processors, memory, the current folder, the CUDA engine and its devices, and Python for
+// pictures.
 FindingList CheckMachine();
 
-// The variables of the environment that spex and spexd read, as far as they are set: a line each.
+// Lists the environment variables of spex and spexd that are set.
 FindingList CheckEnvironment();
 
 }  // namespace spexd::cli

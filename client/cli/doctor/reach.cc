@@ -38,7 +38,7 @@ absl::Status WhyNot(int error, const Place& place, const std::string& address, m
   return absl::UnavailableError(absl::StrCat(address, ": ", std::strerror(error)));
 }
 
-// The error of connect(), 0 for none.
+// Returns the error of connect(); 0: none.
 int ConnectWithin(int socket, const sockaddr* address, socklen_t bytes, milliseconds limit) {
   if (connect(socket, address, bytes) == 0) return 0;
   if (errno != EINPROGRESS) return errno;

@@ -24,16 +24,16 @@ constexpr char kPortNext[] =
     "check the address and its port (spexd's --listen, 50051 by default), that spexd runs, and firewalls "
     "between";
 
-// A server of the list, and the connection to it or why the credentials allow none.
+// A server of the list, with the connection to it, or why the credentials allow none.
 struct Server {
   client::Endpoint endpoint;
   absl::StatusOr<std::shared_ptr<client::Connection>> connection;
 };
 
-// The port, and TLS if it is used. False: no call can succeed.
+// Checks the port, and TLS if it is used. Returns false if no call can succeed.
 bool CheckWay(const client::Endpoint& endpoint, const ServerQuestions& questions, FindingList* findings) {
   const Place place = PlaceOf(endpoint.target);
-  if (place.kind == Place::Kind::kOther) return true;  // gRPC alone knows the way
+  if (place.kind == Place::Kind::kOther) return true;  // only gRPC can connect to it
   const auto addresses = AddressesOf(place, questions.limit);
   if (!addresses.ok()) {
     findings->push_back(Bad("address", addresses.status(), ""));
@@ -54,7 +54,7 @@ bool CheckWay(const client::Endpoint& endpoint, const ServerQuestions& questions
   return findings->back().state != FindingState::kError;
 }
 
-// A server without an answer in plain text may speak TLS.
+// Whether a server that does not answer in plain text uses TLS.
 bool SpeaksTls(const client::Endpoint& endpoint, milliseconds limit) {
   const Place place = PlaceOf(endpoint.target);
   if (place.kind == Place::Kind::kOther) return false;
@@ -98,7 +98,7 @@ void CheckServer(const Server& server, const ServerQuestions& questions, Finding
   CheckPaths(&connection, answer, questions.paths, questions.limit, findings);
 }
 
-// The servers of one part of a list.
+// Returns the servers of one part of a list.
 std::vector<Server> ConnectTo(const std::string& part, const std::vector<client::Endpoint>& endpoints,
                               const ServerQuestions& questions) {
   client::ServerAddress address = questions.server;
@@ -112,7 +112,7 @@ std::vector<Server> ConnectTo(const std::string& part, const std::vector<client:
   const auto found = directory.ok() ? (*directory)->Find() : directory.status();
   std::vector<Server> servers;
   for (const client::Endpoint& endpoint : endpoints) {
-    // A directory leaves out the addresses of a name to which a token must not go.
+    // A directory leaves out addresses of a name to which the token must not be sent.
     servers.push_back({endpoint, found.ok()
                                      ? absl::InvalidArgumentError("the token would go there in plain text")
                                      : found.status()});

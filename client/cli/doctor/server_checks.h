@@ -1,4 +1,4 @@
-// Whether servers can be reached and used from here.
+// The checks of servers: whether they can be reached and used from this machine.
 #ifndef SPEXD_CLIENT_CLI_DOCTOR_SERVER_CHECKS_H_
 #define SPEXD_CLIENT_CLI_DOCTOR_SERVER_CHECKS_H_
 
@@ -12,12 +12,12 @@
 namespace spexd::cli {
 
 struct ServerQuestions {
-  client::ServerAddress server;           // its address names one server at least
-  std::vector<std::string> paths;         // of files that jobs would name
-  std::chrono::milliseconds limit{5000};  // of each step that waits for the network
+  client::ServerAddress server;           // the address names at least one server
+  std::vector<std::string> paths;         // files that jobs would name
+  std::chrono::milliseconds limit{5000};  // time limit of each step that waits for the network
 };
 
-// Of each server in turn: address, credentials, port, TLS, health, who the caller is and what he may do,
+// Checks each server in turn: address, credentials, port, TLS, health, the caller's identity and roles,
 // version, engine, jobs, files and clock. A step that fails ends the checks of its server.
 FindingList CheckServers(const ServerQuestions& questions);
 

@@ -16,7 +16,7 @@ std::string Date(std::time_t time) {
   return absl::FormatTime("%Y-%m-%d %H:%M UTC", absl::FromTimeT(time), absl::UTCTimeZone());
 }
 
-// The line of a problem: what is wrong, and what to do.
+// Returns the finding of a problem: what is wrong, and what to do.
 Finding Problem(const TlsReport& tls, const std::string& name, const client::ServerAddress& files) {
   const auto bad = [](const std::string& found, std::string next) {
     return Bad("tls", absl::FailedPreconditionError(found), std::move(next));
@@ -61,7 +61,7 @@ Finding Expiry(const char* whose, const std::string& names, std::time_t expires,
                                               : Good("certificate", found);
 }
 
-// The client's own. An expired one is the reason for which the server will refuse it.
+// Checks the client's own certificate. The server will refuse an expired one.
 Finding OwnCertificate(const std::string& file) {
   const absl::StatusOr<std::time_t> expires = ExpiryOf(file);
   if (!expires.ok()) return Bad("certificate", expires.status(), "check --tls-cert and SPEXD_TLS_CERT");

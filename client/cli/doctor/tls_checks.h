@@ -1,4 +1,4 @@
-// TLS between here and a server, in words that say what to do.
+// The checks of TLS between this machine and a server.
 #ifndef SPEXD_CLIENT_CLI_DOCTOR_TLS_CHECKS_H_
 #define SPEXD_CLIENT_CLI_DOCTOR_TLS_CHECKS_H_
 
@@ -11,7 +11,7 @@
 
 namespace spexd::cli {
 
-// The certificates of both sides. An error, if there is one, comes last. See ProbeTls for the arguments.
+// Checks the certificates of both sides. An error, if any, comes last. See ProbeTls for the arguments.
 FindingList CheckTls(int socket, const std::string& name, const client::ServerAddress& credentials,
                      std::chrono::milliseconds limit);
 

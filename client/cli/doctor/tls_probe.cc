@@ -28,7 +28,7 @@ using Session = std::unique_ptr<SSL, decltype(&SSL_free)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 
 constexpr unsigned char kHttp2[] = {2, 'h', '2'};
-// What a client of HTTP/2 sends first, with an empty frame SETTINGS; a server answers with its own.
+// The preface of an HTTP/2 client with an empty SETTINGS frame. A server answers with its own.
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 std::string Reason() {
@@ -50,7 +50,7 @@ std::string AsnText(const ASN1_STRING* text) {
           static_cast<size_t>(ASN1_STRING_length(text))};
 }
 
-// The names that a client may use: host names and addresses.
+// Returns the names in a certificate: host names and addresses.
 std::string NamesOf(X509* certificate) {
   std::vector<std::string> names;
   auto* const general =
@@ -92,7 +92,8 @@ absl::Status UseFiles(SSL_CTX* context, const client::ServerAddress& files) {
   return absl::OkStatus();
 }
 
-// Calls `step` until it is done or fails, waiting for the socket; what it returned last, and SSL_get_error.
+// The result of Wait, which calls `step` until it is done or fails and waits for the socket in between: the
+// last value, and SSL_get_error.
 struct StepResult {
   int value = 0, error = SSL_ERROR_NONE;
   bool late = false;
@@ -116,7 +117,8 @@ StepResult Wait(SSL* session, int socket, steady_clock::time_point end, const st
   }
 }
 
-// Why the server ended the session: what it says, or, if it says nothing, what it had asked for.
+// Returns why the server ended the session: its alert or, without one, the certificate for which it had
+// asked.
 TlsProblem RefusalOf(const StepResult& result, bool asked, bool shown) {
   if (result.late) return TlsProblem::kNoAnswer;
   switch (ERR_GET_REASON(ERR_peek_last_error())) {
@@ -152,7 +154,7 @@ TlsProblem ProblemOf(long verified) {
   }
 }
 
-// Set where the server asks for a certificate, also if the client has one.
+// Notes that the server asks for a certificate, also if the client has one.
 int NoteRequest(SSL* session, void* asked) {
   static_cast<void>(session);
   *static_cast<bool*>(asked) = true;
@@ -173,9 +175,9 @@ absl::StatusOr<TlsReport> ProbeTls(int socket, const std::string& name, const cl
   SSL_CTX_set_alpn_protos(context.get(), kHttp2, sizeof(kHttp2));
   const Session session(SSL_new(context.get()), &SSL_free);
   SSL_set_fd(session.get(), socket);
-  // Authorities in the file that others have signed are trusted, too.
+  // Intermediate authorities in the file are trusted, too.
   X509_VERIFY_PARAM_set_flags(SSL_get0_param(session.get()), X509_V_FLAG_PARTIAL_CHAIN);
-  // Servers of several names choose their certificate by it.
+  // Servers with several names choose their certificate by the name.
   if (!name.empty() && !IsAddress(name)) SSL_set_tlsext_host_name(session.get(), name.c_str());
   StepResult result = Wait(session.get(), socket, end, [&session] { return SSL_connect(session.get()); });
   const auto refused = [&] {
@@ -198,7 +200,7 @@ absl::StatusOr<TlsReport> ProbeTls(int socket, const std::string& name, const cl
   }
   if (result.value <= 0) return refused();
   report.version = SSL_get_version(session.get());
-  // In TLS 1.3 a server judges the client's certificate after the client's handshake has ended.
+  // In TLS 1.3 the server checks the client's certificate after the client's side of the handshake has ended.
   result = Wait(session.get(), socket, end,
                 [&session] { return SSL_write(session.get(), kPreface, sizeof(kPreface) - 1); });
   char answer = 0;

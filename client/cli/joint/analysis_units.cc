@@ -24,7 +24,7 @@ namespace {
 
 struct FileContent {
   SpectraKind kind = SpectraKind::kTargets;
-  std::string exposure, camera;  // of a frame
+  std::string exposure, camera;  // only for frames
 };
 
 absl::StatusOr<FileContent> ContentOf(const std::string& path, int threads) {
@@ -46,7 +46,7 @@ std::string CanonicalPath(const std::string& path) {
 
 std::string IdOf(const std::string& job) { return job.substr(sizeof(client::kJobPrefix) - 1); }
 
-// A failure shows as a file that cannot be made.
+// Creates the folder of a file. Errors are ignored, because creating the file then fails.
 void MakeFolderOf(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   std::error_code ignored;
@@ -69,7 +69,7 @@ absl::Status CheckJobNames(const std::vector<std::string>& files, bool on_server
   for (const std::string& file : files) {
     if (!NamesJob(file)) continue;
     const std::string id = IdOf(file);
-    // It becomes the name of a file.
+    // The id becomes part of a file's name.
     const bool good = !id.empty() && std::all_of(id.begin(), id.end(), [](char letter) {
       return absl::ascii_isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '_';
     });
@@ -111,7 +111,7 @@ UnitList ListUnits(const std::vector<std::string>& files, int threads) {
     frames.push_back({{content->camera, path}});
   }
   for (size_t k = 0; k < frames.size(); ++k) {
-    // The letters of cameras are in the order of their wavelengths.
+    // The letters of cameras are in the order of wavelength.
     std::sort(frames[k].begin(), frames[k].end());
     for (const auto& [camera, path] : frames[k]) list.units[k].files.push_back(path);
   }
@@ -143,7 +143,7 @@ void NameOutputs(const JointFlags& flags, const AnalysisFlags& products, std::ve
 }
 
 absl::Status CheckUnitOutputs(const std::vector<AnalysisUnit>& units, const std::vector<std::string>& read) {
-  std::map<std::string, std::string> taken;  // and what is said of them
+  std::map<std::string, std::string> taken;  // paths, and what messages say about them
   for (const std::string& path : read) {
     if (!path.empty()) taken.emplace(CanonicalPath(path), "is a file that is read");
   }

@@ -18,7 +18,7 @@
 namespace spexd::cli {
 namespace {
 
-// Spectra without the sky.
+// Reads spectra and subtracts the sky.
 absl::StatusOr<SpectraInput> ReadInput(const AnalysisUnit& unit, const std::string& path,
                                        const ProductTools& tools, const std::stop_token& stop) {
   const Workers workers = {.threads = tools.threads, .stop = stop};

@@ -1,5 +1,4 @@
-// The joint analysis of one file of spectra, or of the frames of one exposure, in this process: from its
-// files to those of its products.
+// The joint analysis of units in this process.
 #ifndef SPEXD_CLIENT_CLI_JOINT_LOCAL_WORK_H_
 #define SPEXD_CLIENT_CLI_JOINT_LOCAL_WORK_H_
 
@@ -17,8 +16,8 @@ namespace spexd::cli {
 
 class LocalWork : public UnitWork {
  public:
-  // Reads the list of targets that the flags name. Errors of SelectionOf, and of the tools' templates if
-  // some were named.
+  // Reads the list of targets that the flags name. Errors of SelectionOf, and of the tools' templates if any
+  // are named.
   static absl::StatusOr<std::unique_ptr<UnitWork>> Prepare(const JointFlags& flags,
                                                            std::shared_ptr<const ProductTools> tools,
                                                            bool quiet);

@@ -40,7 +40,7 @@ absl::StatusOr<std::string> RemoteWork::FiberflatOf(const AnalysisUnit& unit, co
   const std::vector<std::string>& names = fiberflats_.names();
   const CameraFiberflats& by_camera = fiberflats_.by_camera();
   if (names.empty() || unit.sky_subtracted) return std::string();
-  // Files of targets' spectra have none, which the server says.
+  // The server refuses a fiberflat for files of targets' spectra.
   if (unit.kind == SpectraKind::kTargets || by_camera.any() == nullptr) return names[0];
   if (!NamesJob(file)) {
     SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(file));
@@ -82,7 +82,7 @@ UnitResult RemoteWork::Analyse(const AnalysisUnit& unit, const std::stop_token& 
     report.Fail(outcome.status());
     return report.Finish();
   }
-  // The order is that of RunJointTask.
+  // This is the order of RunJointTask.
   for (const JointProduct product :
        {JointProduct::kRedshifts, JointProduct::kVelocities, JointProduct::kModels}) {
     report.Take(product, outcome->FileOf(product));

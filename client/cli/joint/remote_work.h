@@ -1,5 +1,4 @@
-// The joint analysis of a unit on a server: its files, or their names, go there, and those of its products
-// come back.
+// The joint analysis of units on a server.
 #ifndef SPEXD_CLIENT_CLI_JOINT_REMOTE_WORK_H_
 #define SPEXD_CLIENT_CLI_JOINT_REMOTE_WORK_H_
 
@@ -23,16 +22,17 @@
 
 namespace spexd::cli {
 
-// What all units have in common.
+// The work for all units of a command. It sends a unit's files or their names to the server and writes the
+// files of products that come back.
 class RemoteWork : public UnitWork {
  public:
   // Reads the fiberflats, unless a server has the only one, and the list of targets that the flags name.
-  // Errors of OpenDirectory, too.
+  // Errors of these files and of OpenDirectory.
   static absl::StatusOr<std::unique_ptr<UnitWork>> Prepare(const client::ServerAddress& server,
                                                            const JobFlags& job, const JointFlags& flags,
                                                            const ProductInputs& inputs, bool quiet);
 
-  // Retries are named on stderr unless the work is quiet.
+  // Prints retries on stderr unless the work is quiet.
   UnitResult Analyse(const AnalysisUnit& unit, const std::stop_token& stop) override;
 
  private:
@@ -41,7 +41,7 @@ class RemoteWork : public UnitWork {
   absl::StatusOr<std::string> FiberflatOf(const AnalysisUnit& unit, const std::string& file) const;
 
   const bool quiet_;
-  client::AnalysisJob common_;  // what does not depend on the unit
+  client::AnalysisJob common_;  // the part that does not depend on the unit
   JointFlags flags_;
   NamedFiberflats fiberflats_;
   std::unique_ptr<client::ServerDirectory> directory_;

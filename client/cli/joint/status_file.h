@@ -1,5 +1,5 @@
-// The record of a joint analysis that rvs_desi_fit --process_status_file keeps: "FILE STATUS FITS SECONDS", a
-// line for each file.
+// The status file of a joint analysis, as rvs_desi_fit --process_status_file writes it: a line "FILE STATUS
+// FITS SECONDS" for each file.
 #ifndef SPEXD_CLIENT_CLI_JOINT_STATUS_FILE_H_
 #define SPEXD_CLIENT_CLI_JOINT_STATUS_FILE_H_
 
@@ -16,12 +16,12 @@ enum class FileStatus { kSuccess, kFailure, kExisting };
 
 class StatusFile {
  public:
-  // "": there is no file, and every call succeeds.
+  // `path`: "": there is no file, and every call succeeds.
   explicit StatusFile(std::string path) : path_(std::move(path)) {}
 
-  // Empties the file. An error that names it if it cannot be written, here and below.
+  // Empties the file. Errors of Begin and Add name the file.
   absl::Status Begin() const;
-  // Adds a line for each of `files`, and flushes them. FITS is 0 after a failure and -1 where all was there.
+  // Adds and flushes a line for each of `files`. FITS is 0 after a failure and -1 if all outputs existed.
   absl::Status Add(const std::vector<std::string>& files, FileStatus status, int64_t fits,
                    double seconds) const;
 

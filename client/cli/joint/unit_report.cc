@@ -19,7 +19,7 @@ void UnitReport::Take(JointProduct product, const absl::StatusOr<JointFile>& fil
   const std::string& path = product == JointProduct::kVelocities ? unit_.velocities
                             : product == JointProduct::kModels   ? unit_.models
                                                                  : unit_.redshifts;
-  if (path.empty()) return;  // a server makes velocities with models
+  if (path.empty()) return;  // not asked for: a server makes velocities whenever it makes models
   if (!file.ok()) return Fail(file.status());
   result_.fits = std::max(result_.fits, file->targets);
   if (const absl::Status status = WriteFileAtomically(path, file->bytes); !status.ok()) return Fail(status);

@@ -1,4 +1,4 @@
-// What becomes of the files of a unit, wherever they are made: they are written, and a line is printed.
+// The report of a unit: it writes the files of its products and prints lines about them.
 #ifndef SPEXD_CLIENT_CLI_JOINT_UNIT_REPORT_H_
 #define SPEXD_CLIENT_CLI_JOINT_UNIT_REPORT_H_
 
@@ -13,20 +13,20 @@
 
 namespace spexd::cli {
 
-// The error with the file's name, unless it has it.
+// Returns the error with the file's name, which is added unless the message has it.
 absl::Status WithFile(const absl::Status& status, const std::string& path);
 
 class UnitReport {
  public:
-  // `unit` must outlive this. `quiet`: no lines.
+  // `unit` must outlive this object. `quiet`: prints no lines.
   UnitReport(const AnalysisUnit& unit, bool quiet) : unit_(unit), quiet_(quiet) {}
 
-  // Writes the file that was made where the unit wants it, and prints a line for each table, and for models
-  // without one; or keeps the error. As a JointSink.
+  // Writes a file to the unit's path for it and prints a line, or keeps the error. Models have a line only if
+  // there is no table. Usable as a JointSink.
   void Take(JointProduct product, const absl::StatusOr<JointFile>& file);
-  // Keeps an error with the name of the unit's first file; of several alike one.
+  // Keeps an error with the name of the unit's first file. Equal errors are kept once.
   void Fail(const absl::Status& status);
-  // Its number of fits is that of the targets of the files that came.
+  // Returns the result. Its number of fits is the number of targets in the files.
   UnitResult Finish() { return std::move(result_); }
 
  private:

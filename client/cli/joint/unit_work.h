@@ -1,4 +1,4 @@
-// Who analyses the units of one command: this process, or servers.
+// The interface of the work on units, in this process or on servers.
 #ifndef SPEXD_CLIENT_CLI_JOINT_UNIT_WORK_H_
 #define SPEXD_CLIENT_CLI_JOINT_UNIT_WORK_H_
 
@@ -13,16 +13,16 @@
 namespace spexd::cli {
 
 struct UnitResult {
-  int64_t fits = 0;                                   // rows, or targets
-  nlohmann::json numbers = nlohmann::json::object();  // of each product: targets, and how many are good
-  std::vector<absl::Status> errors;  // that name a file; a product that fails does not harm the others
+  int64_t fits = 0;                                   // number of rows or targets
+  nlohmann::json numbers = nlohmann::json::object();  // for each product: targets, and how many are good
+  std::vector<absl::Status> errors;  // each names a file; a product that fails does not affect the others
 };
 
 class UnitWork {
  public:
   virtual ~UnitWork() = default;
-  // Reads, analyses and writes a unit, and prints a line for each table unless the work is quiet. A stop ends
-  // it with a Cancelled error.
+  // Reads, analyses and writes a unit, and prints a line for each table unless the work is quiet. After a
+  // stop request, errors has Cancelled.
   virtual UnitResult Analyse(const AnalysisUnit& unit, const std::stop_token& stop) = 0;
 };
 

@@ -17,7 +17,7 @@ namespace spexd::cli {
 namespace {
 
 absl::Status CheckPsfIsOf(const std::string& camera, const std::string& path) {
-  if (absl::StartsWith(path, client::kPsfHashPrefix)) return absl::OkStatus();  // a server has it
+  if (absl::StartsWith(path, client::kPsfHashPrefix)) return absl::OkStatus();  // only a server has the PSF
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path));
   SPEXD_ASSIGN_OR_RETURN(const Psf psf, ReadPsfOutline(source));
   const std::string stated = CameraName(psf.camera);
@@ -49,7 +49,7 @@ absl::StatusOr<CameraIntake> CameraIntake::Make(const JobFlags& flags, const std
     }
     SPEXD_RETURN_IF_ERROR(CheckPsfIsOf(camera, at->second));
   }
-  // Errors of the flags are those of every frame.
+  // Errors of the flags would concern every frame, so they are reported at once.
   SPEXD_RETURN_IF_ERROR(MakeJob(flags, !folders.models.empty()).status());
   return intake;
 }

@@ -1,4 +1,4 @@
-// What is to be done with frames that appear: each is extracted with the PSF of its camera.
+// The intake of frames that appear in a folder: each is extracted with the PSF of its camera.
 #ifndef SPEXD_CLIENT_CLI_NIGHT_CAMERA_INTAKE_H_
 #define SPEXD_CLIENT_CLI_NIGHT_CAMERA_INTAKE_H_
 
@@ -18,13 +18,13 @@ namespace spexd::cli {
 
 class CameraIntake : public FrameIntake {
  public:
-  // `psfs`: words CAMERA=FILE. InvalidArgument for another word, a camera that stands there twice, or a PSF
-  // whose header has another camera; otherwise errors of reading the PSFs' headers.
+  // `psfs`: words CAMERA=FILE. InvalidArgument: a malformed word, a repeated camera, or a PSF whose header
+  // has another camera. Other errors are those of reading the PSFs' headers.
   static absl::StatusOr<CameraIntake> Make(const JobFlags& flags, const std::vector<std::string>& psfs,
                                            const OutputFolders& folders, const BatchProducts& products);
 
   FrameTask Name(const std::string& path) const override;
-  // Refused where there is no PSF of its camera. Reads the whole file.
+  // Reads the whole file. The task is refused if its camera has no PSF.
   absl::StatusOr<FrameTask> Open(const std::string& path, const std::stop_token& stop) const override;
   std::vector<std::string> Psfs() const override;
 

@@ -30,7 +30,7 @@ absl::Status FolderError(const std::string& folder, const std::error_code& error
   return absl::InvalidArgumentError(text);
 }
 
-// Whether a folder is gone for good, and not only out of reach.
+// Whether the folder does not exist, and is not only unreachable for a time.
 bool IsGone(const absl::Status& status) { return absl::IsNotFound(status); }
 
 }  // namespace
@@ -55,7 +55,8 @@ absl::StatusOr<std::unique_ptr<FolderWatch>> FolderWatch::Open(const std::string
   if (watch->ends_.get() < 0) {
     return absl::ResourceExhaustedError(absl::StrCat("--watch: eventfd: ", std::strerror(errno)));
   }
-  // Before the first look, so that nothing is missed between them. Without events, looks find everything.
+  // Events begin before the first scan, so that nothing is missed between them. Without inotify, scans find
+  // everything.
   constexpr uint32_t kEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
   if (watch->events_.get() >= 0 && inotify_add_watch(watch->events_.get(), folder.c_str(), kEvents) < 0) {
     watch->events_ = FileDescriptor(-1);
@@ -100,14 +101,15 @@ void FolderWatch::Wait(const std::string& name, File* file, Clock::time_point un
 void FolderWatch::Saw(const std::string& name, FoundBy by, Clock::time_point now) {
   const std::optional<Version> version = VersionOf(name);
   if (!version.has_value()) return;
-  // A writer that closes or renames the file has ended; nobody told of the others.
+  // An event means that the writer has closed or renamed the file. A file that a scan found may still be
+  // written.
   const Clock::time_point due = by == FoundBy::kScan ? now + times_.settled : now;
   const MutexLock lock(&mutex_);
   const auto [at, is_new] = files_.try_emplace(name);
   File& file = at->second;
   if (is_new) file.number = numbers_++;
   if (!is_new && file.version == *version) {
-    // The events of a file that a scan has found before.
+    // An event of a file that a scan has found before makes it due earlier.
     const bool early = by == FoundBy::kEvent && file.state == State::kWaiting && !file.failed;
     if (early && file.due > due) Wait(name, &file, due);
     return;
@@ -151,7 +153,7 @@ std::optional<NumberedFrame> FolderWatch::Give(const std::string& name, const st
   absl::StatusOr<FrameTask> task = absl::NotFoundError("");
   if (version.has_value()) {
     task = CatchExceptions([&] { return intake_->Open(PathOf(name), stop); });
-    version = VersionOf(name);  // a file that grew meanwhile grows still
+    version = VersionOf(name);  // again, to notice a file that changed meanwhile
   }
   const Clock::time_point now = Clock::now();
   const MutexLock lock(&mutex_);
@@ -160,7 +162,7 @@ std::optional<NumberedFrame> FolderWatch::Give(const std::string& name, const st
     files_.erase(name);
     return std::nullopt;
   }
-  if (!file.again && *version != file.version) {  // its writer is not ready
+  if (!file.again && *version != file.version) {  // the file is still being written
     file.version = *version;
     file.changed = now;
     file.failed = false;
@@ -305,7 +307,7 @@ void FolderWatch::Watch() {
     if (!lost && Clock::now() < next) continue;
     const absl::Status scanned = Scan(FoundBy::kScan, lost || ++scans % times_.scans_of_all == 0);
     if (scanned.ok()) readable = Clock::now();
-    // A file system of the network may be out of reach for a while.
+    // A network file system may be unreachable for a time.
     if (!scanned.ok() && (IsGone(scanned) || Clock::now() - readable >= times_.abandoned)) {
       return End(scanned);
     }

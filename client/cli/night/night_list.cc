@@ -37,7 +37,7 @@ bool IsRequired(absl::string_view column) {
   return column == "image" || column == "psf" || column == "output";
 }
 
-// The option that a column has; null if there is none of its name.
+// Returns the option of a column; null: there is no option of this name.
 const JobOption* OptionOf(absl::string_view column) {
   for (const JobOption& option : kJobOptions) {
     if (column == option.name && !option.for_server_only && column != "model") return &option;
@@ -97,7 +97,7 @@ absl::StatusOr<std::vector<NightRow>> ParseNightList(absl::string_view text) {
   std::vector<NightRow> rows;
   Words names;
   int line = 0;
-  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // the byte order mark that some editors put before UTF-8
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // the byte order mark that some editors write
   for (absl::string_view all : absl::StrSplit(text, '\n')) {
     ++line;
     const absl::string_view content = all.substr(0, all.find('#'));
@@ -138,7 +138,7 @@ absl::StatusOr<NightPart> ParseNightPart(const std::string& text) {
 
 absl::StatusOr<std::vector<NightRow>> PartOf(const std::vector<NightRow>& rows, const NightPart& part,
                                              bool whole_exposures) {
-  std::map<std::string, int> exposures;  // numbered as they come
+  std::map<std::string, int> exposures;  // numbered in the order in which they appear
   std::vector<NightRow> own;
   for (size_t k = 0; k < rows.size(); ++k) {
     int number = static_cast<int>(k);

@@ -22,7 +22,7 @@ constexpr std::pair<State, const char*> kStates[] = {{State::kWritten, "written"
                                                      {State::kSkipped, "skipped"},
                                                      {State::kFailed, "failed"},
                                                      {State::kNotReached, "not_reached"}};
-constexpr char kUnknown[] = "unknown";  // the camera of frames that could not be read
+constexpr char kUnknown[] = "unknown";  // camera of frames that could not be read
 
 struct Quantity {
   const char* name;
@@ -48,14 +48,14 @@ std::optional<double> Share(const json& record, const char* part, const char* of
   return NumberIn(record, part) / whole;
 }
 
-// The mean of shifts is known of these alone.
+// Returns the mean of the shifts along an axis; nullopt: its status has no mean.
 std::optional<double> Shift(const json& record, const char* axis) {
   const json& shift = ValueIn(ValueIn(record, "trace_shifts"), axis);
   const json& status = ValueIn(shift, "status");
   return status == "ok" || status == "weak" ? MaybeNumber(ValueIn(shift, "mean")) : std::nullopt;
 }
 
-// In the order of kGauges.
+// Returns the values of a record, in the order of kGauges.
 std::array<std::optional<double>, NightNumbers::kQuantities> ValuesOf(const json& record) {
   const json& products = ValueIn(record, "products");
   return {MaybeNumber(ValueIn(record, "chi2pix")),
@@ -73,7 +73,7 @@ std::string CameraOf(const json& record) {
   return camera.empty() ? kUnknown : camera;
 }
 
-// Families of gauges in the order in which they are begun.
+// Families of gauges, in the order of Begin.
 class Gauges {
  public:
   void Begin(const std::string& name, const std::string& help) {
@@ -93,7 +93,7 @@ class Gauges {
       Add(count == counts.end() ? 0 : count->second, all);
     }
   }
-  // Without families that have nothing.
+  // Returns the text, without empty families.
   std::string Text() {
     std::erase_if(families_, [](const MetricFamily& family) { return family.metric.empty(); });
     return prometheus::TextSerializer().Serialize(families_);

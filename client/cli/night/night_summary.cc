@@ -58,10 +58,10 @@ std::string Format(const std::string& name, Line line) {
   return text + "\n";
 }
 
-// What became of exposures, and the targets of their products: "redshifts 25 of 840".
+// Returns the line about exposures, with the targets of their products ("redshifts 25 of 840").
 std::string FormatExposures(const std::vector<BatchResult>& results) {
   std::map<State, int> states;
-  std::map<std::string, std::pair<double, double>> targets;  // good ones and all, by product
+  std::map<std::string, std::pair<double, double>> targets;  // good and all targets, by product
   for (const BatchResult& result : results) {
     if (!result.image.empty()) continue;
     ++states[result.state];

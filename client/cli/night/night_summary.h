@@ -1,4 +1,4 @@
-// What a night came to: a table by camera, and the same as JSON with every frame.
+// The summary of a night: a table by camera, and JSON with every frame.
 #ifndef SPEXD_CLIENT_CLI_NIGHT_NIGHT_SUMMARY_H_
 #define SPEXD_CLIENT_CLI_NIGHT_NIGHT_SUMMARY_H_
 
@@ -10,11 +10,12 @@
 
 namespace spexd::cli {
 
-// One line for the cameras of each arm (b, r, z), one for frames that failed, whose camera was not read, and
-// one for all; below, a line about the exposures, if there are any. At most 110 columns.
+// Returns a table with a line for the cameras of each arm (b, r, z), one for failed frames whose camera is
+// not known, and one for all frames; below it, a line about exposures, if any. At most 110 columns.
 std::string FormatNight(const std::vector<BatchResult>& results);
 
-// "format", "seconds" (of the command), "frames" and "exposures": one object each, in the order of the list.
+// Returns an object with "format", "seconds" (of the command), and the arrays "frames" and "exposures" in the
+// order of the list.
 nlohmann::json NightJson(const std::vector<BatchResult>& results, double seconds);
 
 }  // namespace spexd::cli

@@ -6,7 +6,7 @@ plot_bench.py BENCH.json OUTPUT; `spex bench --plot` calls it.
 import json
 import sys
 
-sys.dont_write_bytecode = True  # nothing is left beside an installed script
+sys.dont_write_bytecode = True  # writes no cache beside an installed script
 import plot_common
 from plot_common import BAND, GRID, INK, LINE, SOFT, TRUTH, ZOOM
 
@@ -31,7 +31,7 @@ def median(values):
 
 
 def draw_stages(axis, bench):
-    """A bar for each stage's seconds, with its spread, and its floor inside."""
+    """Draws a bar for each stage's seconds, with its spread, and its floor inside."""
     stages = bench["stages"]
     scale, unit = (1e3, "ms") if max(s["own_psf"]["median"] for s in stages) < 1 else (1, "s")
     places = range(len(stages))
@@ -62,7 +62,7 @@ def draw_stages(axis, bench):
 
 
 def draw_throughput(axis, bench):
-    """Frames a second for each number in flight, one group of bars each."""
+    """Draws frames per second, with a group of bars for each number in flight."""
     runs = bench["throughput"]
     counts = sorted({run["in_flight"] for run in runs})
     best = max(run["frames_per_second"] for run in runs)
@@ -89,7 +89,7 @@ def draw_throughput(axis, bench):
 
 
 def latency(bench):
-    """One line: how long a frame takes."""
+    """Returns a line about how long a frame takes."""
     parts = []
     for key, label in (("own_psf", "own PSF"), ("prepared", "prepared")):
         frames = bench.get("frames", {}).get(key)

@@ -1,4 +1,4 @@
-"""Prints the Python and the packages that the pictures of spex are drawn with, for spex doctor."""
+"""Prints the versions of Python and the packages that draw spex's pictures, for spex doctor."""
 import sys
 
 import plot_common

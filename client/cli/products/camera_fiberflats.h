@@ -13,36 +13,37 @@ namespace spexd::cli {
 
 class CameraFiberflats {
  public:
-  // The errors of Source and ReadFiberflat; InvalidArgument if two are of one camera, or if one of several
-  // states none.
+  // Reads the files. Errors of Source and ReadFiberflat. InvalidArgument: two have the same camera, or one of
+  // several states no camera.
   static absl::StatusOr<CameraFiberflats> Load(const std::vector<std::string>& paths);
 
-  // One of them; null if there are none.
+  // Returns one of the fiberflats; null: there are none.
   const Fiberflat* any() const { return fiberflats_.empty() ? nullptr : &fiberflats_.front(); }
-  // The one of the frame's camera, or the only one, where it states no camera; null if there are none.
-  // InvalidArgument if there are those of other cameras alone. Valid as long as this.
+  // Returns the fiberflat of the frame's camera, or the only one if it states no camera; null: there are
+  // none. InvalidArgument: there are only those of other cameras. The pointer is valid as long as this
+  // object.
   absl::StatusOr<const Fiberflat*> Of(const Frame& frame) const { return Of(frame.origin.image_cards); }
-  // The same for a frame whose header has these cards.
+  // Does the same for a frame whose header has these cards.
   absl::StatusOr<const Fiberflat*> Of(const std::vector<std::string>& image_cards) const;
 
  private:
   std::vector<Fiberflat> fiberflats_;
 };
 
-// The names of fiberflats as jobs on a server have them: paths, or client::kPsfHashPrefix and the hash of one
-// that the server keeps warm.
+// The names of fiberflats for jobs on a server: paths, or client::kPsfHashPrefix and the hash of one that the
+// server keeps warm.
 class NamedFiberflats {
  public:
-  // Reads them if there are several. InvalidArgument for a hash beside others, whose camera is not known
-  // here; otherwise the errors of CameraFiberflats::Load.
+  // Reads the files if there are several. InvalidArgument: one of several is a hash, whose camera is not
+  // known here. Other errors as in CameraFiberflats::Load.
   static absl::StatusOr<NamedFiberflats> Load(const std::vector<std::string>& paths);
 
-  // The one for a preprocessed image, whose header is read if there are several; "": none. The errors of
-  // CameraFiberflats::Of and of a file that cannot be read.
+  // Returns the fiberflat for a preprocessed image, whose header is read if there are several; "": none.
+  // Errors of CameraFiberflats::Of and of reading the file.
   absl::StatusOr<std::string> ForImage(const std::string& path) const;
 
   const std::vector<std::string>& names() const { return names_; }
-  // Those of files; none if they are a single hash.
+  // The fiberflats of files; empty if the only name is a hash.
   const CameraFiberflats& by_camera() const { return by_camera_; }
 
  private:

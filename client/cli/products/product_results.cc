@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// The median over bins of the common sky, electrons per Angstrom.
+// Returns the median over bins of the common sky, in electrons per Angstrom.
 double SkyLevel(const Sky& sky) {
   std::vector<double> levels = sky.deconvolved;
   return Median(levels);
@@ -98,7 +98,7 @@ std::vector<ProductResult> WriteProducts(const Frame& frame, const ProductPaths&
   const ProductWriter writer(frame, made, threads);
   const std::vector<std::pair<std::string, std::string>> named = paths.Named();
   std::vector<ProductResult> results(named.size());
-  const int files = static_cast<int>(named.size());  // each waits for the disk most of its time
+  const int files = static_cast<int>(named.size());  // a thread for each, since they mostly wait for the disk
   const absl::Status status = ParallelFor(files, files, [&](int64_t k) {
     const auto& [name, path] = named[static_cast<size_t>(k)];
     results[static_cast<size_t>(k)] = writer.Write(name, path);

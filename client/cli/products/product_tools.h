@@ -1,4 +1,4 @@
-// Makes the products of frames in this process.
+// The making of frames' products in this process.
 #ifndef SPEXD_CLIENT_CLI_PRODUCTS_PRODUCT_TOOLS_H_
 #define SPEXD_CLIENT_CLI_PRODUCTS_PRODUCT_TOOLS_H_
 
@@ -16,32 +16,32 @@
 
 namespace spexd::cli {
 
-// What all frames of a command have in common: inputs that are read once, and who makes the products.
+// The tools for the products of all frames of a command: inputs that are read once, and the analyser.
 struct ProductTools {
   CameraFiberflats fiberflats;
-  // The library of velocities. Its error is that of the velocities alone; Cancelled: none was named.
+  // The library for velocities. An error concerns only the velocities. Cancelled: no library was named.
   absl::StatusOr<TemplateLibrary> templates = absl::CancelledError("no templates are named");
   bool sky_subtracted = false;
   ChosenAnalyser analyser;
-  bool fall_back = false;  // processors make what the analyser cannot
+  bool fall_back = false;  // processors make products that the analyser cannot make
   int threads = 1;
 };
 
-// Whether a GPU shall make products where there is one. To wake a device up for less than velocities takes
-// longer than processors do.
+// Whether a GPU should make products if there is one. Without velocities, waking up a device takes longer
+// than making the products on processors.
 bool MayTakeGpu(bool velocities, const EngineChoice& where);
 
-// Reads the files of `inputs`. Errors of CameraFiberflats::Load. The analyser is left out.
+// Reads the files of `inputs`. Does not set the analyser. Errors as in CameraFiberflats::Load.
 absl::StatusOr<ProductTools> LoadTools(const ProductInputs& inputs, int threads);
 
-// Takes the analyser that `where` says, and tells on stderr if that is not the one asked for, unless `quiet`.
-// Errors of ChooseAnalyser.
+// Sets the analyser by `where`. Prints on stderr if it is not the requested one, unless `quiet`. Errors as in
+// ChooseAnalyser.
 absl::Status TakeAnalyser(const EngineChoice& where, bool quiet, ProductTools* tools);
 
-// The products that have files in `asked`, each with a status of its own. `resident`: null, or the frame as
-// its extraction left it on a device. After a stop, those that are not made yet are Cancelled. An error of
-// all: those of Analyse, and InvalidArgument if there is no fiberflat of the frame's camera. Safe to call
-// from many threads.
+// Makes the products that have files in `asked`. Each has a status of its own; after a stop request it is
+// Cancelled. `resident`: the frame's spectra on a device; may be null. Errors that concern all products:
+// those of Analyse; InvalidArgument: there is no fiberflat of the frame's camera. Safe to call from many
+// threads.
 absl::StatusOr<NamedProducts> MakeProducts(const Frame& frame, const DeviceSpectra* resident,
                                            const ProductPaths& asked, const ProductTools& tools,
                                            std::stop_token stop = {});

@@ -1,4 +1,4 @@
-// Prints to stderr which measurement runs, and how long it took.
+// Prints to stderr which measurements ran, and how long each took.
 #ifndef SPEXD_CLIENT_CLI_TERMINAL_ANNOUNCER_H_
 #define SPEXD_CLIENT_CLI_TERMINAL_ANNOUNCER_H_
 

@@ -124,7 +124,7 @@ absl::Status CheckOutputs(const FrameOutput& output,
 }
 
 absl::Status WriteFiles(const FrameOutput& output, const JobOutcome& outcome, int threads) {
-  // A script that waits for the frame finds the model and the PSF there.
+  // The frame is written last, so that a script that waits for it finds the model and the PSF.
   if (!output.model.empty()) {
     SPEXD_RETURN_IF_ERROR(WriteModel(outcome.model, outcome.frame.origin, output.model, threads));
   }
@@ -139,7 +139,7 @@ absl::Status WriteFiles(const FrameOutput& output, const JobOutcome& outcome, in
 
 int CodeOfWriteError(const absl::Status& error) {
   const int code = ExitCodeOf(error);
-  return code == kServer ? kInternal : code;  // "exhausted" is the disk here, not a server
+  return code == kServer ? kInternal : code;  // ResourceExhausted comes from the disk here, not from a server
 }
 
 FrameFit FitOf(const JobOutcome& outcome) {

@@ -12,8 +12,9 @@
 namespace spexd::cli {
 namespace {
 
-// Runs on threads that libraries made before the guard, which do not block the signal (OpenBLAS has some
-// before main). Blocks it there from now on, and sends it again, to the signalfd.
+// The signal handler, which runs only on threads that libraries started before the guard and that do not
+// block the signal (OpenBLAS starts some before main). It blocks the signal on its thread and sends it again,
+// to the signalfd.
 void PassOn(int signal, siginfo_t* info, void* context) {
   sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, signal);
   kill(getpid(), signal);

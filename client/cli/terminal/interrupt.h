@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM request a stop instead of ending the process.
+// The handling of Ctrl-C and SIGTERM, which request a stop instead of ending the process.
 #ifndef SPEXD_CLIENT_CLI_TERMINAL_INTERRUPT_H_
 #define SPEXD_CLIENT_CLI_TERMINAL_INTERRUPT_H_
 
@@ -8,8 +8,8 @@
 
 namespace spexd::cli {
 
-// While it lives, SIGINT and SIGTERM request a stop of `stop`. Make it before any other thread of
-// this program's: they inherit the signal mask.
+// Lets SIGINT and SIGTERM request a stop of `stop` while it lives. Construct it before the program starts
+// other threads, which inherit the signal mask.
 class InterruptGuard {
  public:
   explicit InterruptGuard(std::stop_source stop);

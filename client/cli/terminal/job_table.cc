@@ -26,7 +26,7 @@ std::string TimeText(double seconds) {
                           absl::UTCTimeZone());
 }
 
-// How long the last run took, or has taken until now.
+// Returns how long the last run took, or has taken so far.
 std::string RunText(const v1::JobRecord& job, double now) {
   if (job.started() == 0) return "";
   const double end = job.ended() == 0 ? now : job.ended();

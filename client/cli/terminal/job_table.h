@@ -1,4 +1,4 @@
-// Detached jobs as a table.
+// Tables of detached jobs.
 #ifndef SPEXD_CLIENT_CLI_TERMINAL_JOB_TABLE_H_
 #define SPEXD_CLIENT_CLI_TERMINAL_JOB_TABLE_H_
 
@@ -11,11 +11,11 @@
 
 namespace spexd::cli {
 
-// "queued", "running", "done", "failed", "cancelled"; "unknown" for a state that this client does not know.
+// Returns "queued", "running", "done", "failed" or "cancelled"; "unknown" for a state of a newer server.
 std::string StateName(v1::DetachedState state);
 std::optional<v1::DetachedState> StateOfName(const std::string& name);
 
-// Jobs of a server, in the order given; below the table, why those that failed did.
+// Returns a table of a server's jobs in the given order. Below it are the errors of the failed ones.
 std::string FormatJobs(const std::string& server, const std::vector<v1::JobRecord>& jobs,
                        std::chrono::system_clock::time_point now);
 

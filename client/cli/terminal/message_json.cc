@@ -35,8 +35,8 @@ void NumberOf(const FieldDescriptor& field, Json& value) {
   }
 }
 
-// Protobuf writes integers of 64 bits as strings, for readers that have only float64. Ours are below 2^53.
-// It writes NaN and infinities as strings, too: JSON has no such numbers, and they become null.
+// Replaces strings by numbers. Protobuf writes 64-bit integers as strings for readers that have only float64,
+// but ours are below 2^53. It also writes NaN and infinities as strings; these become null.
 void MakeNumbers(const google::protobuf::Descriptor& message, Json& json) {
   for (int k = 0; k < message.field_count(); ++k) {
     const FieldDescriptor& field = *message.field(k);
@@ -69,7 +69,7 @@ absl::StatusOr<std::string> ToJson(const std::string& address, const google::pro
   json.update(fields);
   const auto replace = nlohmann::json::error_handler_t::replace;
   std::string lines = json.dump(1, ' ', false, replace);
-  // JSON may hold control characters beyond ASCII, which would command the terminal.
+  // JSON may have control characters beyond ASCII, which could control the terminal.
   return ForTerminal(lines) == lines ? lines : json.dump(1, ' ', true, replace);
 }
 

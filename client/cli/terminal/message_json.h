@@ -1,4 +1,4 @@
-// Messages of the contract as JSON.
+// Protobuf messages as JSON.
 #ifndef SPEXD_CLIENT_CLI_TERMINAL_MESSAGE_JSON_H_
 #define SPEXD_CLIENT_CLI_TERMINAL_MESSAGE_JSON_H_
 
@@ -10,8 +10,8 @@
 
 namespace spexd::cli {
 
-// What the server at `address` said, as an object of JSON with line breaks: "address", and all fields with
-// the contract's names; numbers are numbers, also those of 64 bits; those that are not finite are null.
+// Returns a message of the server at `address` as a JSON object with line breaks. It has "address" and all
+// fields under the contract's names. 64-bit integers are numbers, and numbers that are not finite are null.
 absl::StatusOr<std::string> ToJson(const std::string& address, const google::protobuf::Message& message);
 
 }  // namespace spexd::cli

@@ -21,7 +21,7 @@ namespace spexd::cli {
 namespace {
 
 constexpr int kWideTerminal = 100;  // columns
-constexpr int kTextColumns = 60;    // columns of text in a narrower terminal, beside the bar
+constexpr int kTextColumns = 60;    // columns of text beside the bar in a narrower terminal
 
 std::string Cells(double fraction, int cells, bool unicode) {
   static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -45,14 +45,14 @@ std::string Duration(double seconds) {
   return absl::StrFormat("%d:%02d min", whole / 60, whole % 60);
 }
 
-// Characters of UTF-8 text.
+// Returns the number of characters in UTF-8 text.
 int WidthOf(const std::string& text) {
   return static_cast<int>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-// The first text that leaves the terminal's last column free, or the last one: a line that wraps could not be
-// redrawn.
+// Returns the first text that leaves the terminal's last column free, or else the last text. A line that
+// wraps could not be redrawn.
 std::string FirstThatFits(const std::vector<std::string>& texts, const ProgressLine& line) {
   for (const std::string& text : texts) {
     if (WidthOf(text) < line.columns) return text;

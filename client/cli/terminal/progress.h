@@ -1,4 +1,4 @@
-// Shows the progress of a job: a bar on a terminal, one line per finished bundle in a log.
+// The progress of a job: a bar on a terminal, one line per finished bundle in a log.
 #ifndef SPEXD_CLIENT_CLI_TERMINAL_PROGRESS_H_
 #define SPEXD_CLIENT_CLI_TERMINAL_PROGRESS_H_
 
@@ -11,12 +11,12 @@ namespace spexd::cli {
 
 enum class ProgressStyle { kNone, kLines, kBar };
 
-// kBar where stdout is a terminal that can redraw a line, else kLines.
+// Returns kBar if stdout is a terminal that can redraw a line, otherwise kLines.
 ProgressStyle DefaultProgressStyle();
 
 class Progress : public JobObserver {
  public:
-  // `image`: the input's path, shown by its last part.
+  // `image`: the path of the input, of which the last part is shown.
   Progress(ProgressStyle style, const std::string& image);
   ~Progress() override { End(); }
 
@@ -24,7 +24,7 @@ class Progress : public JobObserver {
   void OnState(const std::string& state) override;
   void OnBundle(const BundleSpectra& bundle, int done, int total) override;
   void OnRetry(int attempt, const absl::Status& reason, std::chrono::milliseconds delay) override;
-  // A line on stderr, not in the middle of the bar's.
+  // Prints a line on stderr without breaking the bar's line.
   void Note(const std::string& line);
   // Ends the bar's line, so that more can be printed after it.
   void End();
@@ -43,25 +43,25 @@ class Progress : public JobObserver {
   bool drawn_ = false;
 };
 
-// The bar's text: a pure function, so that a test can look at it.
+// The content of the bar. FormatBar is a pure function for tests.
 struct ProgressLine {
   std::string state;
   int done = 0, total = 0;
   int spectra = 0;
   double elapsed_seconds = 0;
-  double extracting_seconds = 0;  // since bundles may finish
+  double extracting_seconds = 0;  // since extraction began
   int columns = 100;              // width of the terminal
   std::string unit = "bundles";   // what is counted
 };
 std::string FormatBar(const ProgressLine& line, bool unicode);
 
-// What is said of a refused attempt.
+// Returns the message about a refused attempt.
 std::string RetryLine(int attempt, const absl::Status& reason, std::chrono::milliseconds delay);
 
-// The terminal's width.
+// Returns the terminal's width in columns.
 int TerminalColumns();
 
-// The table at the end: each stage's seconds and share.
+// Returns the table of stages that is printed at the end, with seconds and shares.
 std::string FormatStages(const std::vector<StageSeconds>& stages, bool unicode);
 
 // Whether the locale's characters include block elements.

@@ -1,4 +1,4 @@
-// Limits of flags that are real numbers.
+// The limits of flags that are real numbers.
 #ifndef SPEXD_CLIENT_CLI_TERMINAL_REAL_RANGE_H_
 #define SPEXD_CLIENT_CLI_TERMINAL_REAL_RANGE_H_
 
@@ -11,7 +11,7 @@
 
 namespace spexd::cli {
 
-// As CLI::Range and CLI::NonNegativeNumber, which take "nan"; help says the same.
+// Replaces CLI::Range and CLI::NonNegativeNumber, which accept "nan". The help text is the same.
 inline CLI::Validator RealRange(double min, double max) {
   const auto refuse = [min, max](const std::string& text) -> std::string {
     double number = 0;

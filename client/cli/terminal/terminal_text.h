@@ -1,5 +1,5 @@
-// Text that goes to a terminal. Messages quote names and files that others chose: control characters in them
-// would command the terminal.
+// Text for a terminal. Messages quote names and files that others chose, and control characters in them could
+// control the terminal.
 #ifndef SPEXD_CLIENT_CLI_TERMINAL_TERMINAL_TEXT_H_
 #define SPEXD_CLIENT_CLI_TERMINAL_TERMINAL_TEXT_H_
 
@@ -10,7 +10,7 @@
 
 namespace spexd::cli {
 
-// The text, which may have several lines, with its other control characters escaped.
+// Returns the text with its control characters escaped, except newlines and tabs.
 inline std::string ForTerminal(absl::string_view text) { return EscapeControlCharacters(text, "\n\t"); }
 
 }  // namespace spexd::cli

@@ -48,7 +48,7 @@ bool AnyIsMeasured(const TraceReport& report) {
   return IsMeasured(report.shifts.x) || IsMeasured(report.shifts.y);
 }
 
-// "" unless measured shifts were too small to be applied.
+// Returns a note if measured shifts were too small to be applied; otherwise "".
 const char* NoteOnNegligible(const TraceReport& report) {
   return AnyIsMeasured(report) && !report.moved ? "; too small to matter: the PSF's own traces serve" : "";
 }

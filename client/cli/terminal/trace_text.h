@@ -1,4 +1,4 @@
-// What is said about the trace shifts of a frame: to people and as JSON.
+// Messages about the trace shifts of a frame, as text and as JSON.
 #ifndef SPEXD_CLIENT_CLI_TERMINAL_TRACE_TEXT_H_
 #define SPEXD_CLIENT_CLI_TERMINAL_TRACE_TEXT_H_
 
@@ -9,14 +9,14 @@
 
 namespace spexd::cli {
 
-// "x ok +0.213 pixels (+0.150 to +0.270), y refused": the means and extremes.
+// Returns the means and extremes: "x ok +0.213 pixels (+0.150 to +0.270), y refused".
 std::string DescribeTraces(const TraceReport& report);
 
-// A table with a line for each axis, what was measured against, and the reason of a refusal.
+// Returns a table with a line for each axis, the reference, and the reason of a refusal.
 std::string FormatTraces(const TraceReport& report, double seconds);
 
-// {x: {status, mean, min, max, error}, y: the same, moved, reason, reference, passes, lines}. Pixels; numbers
-// of an axis that was not measured are null. `error` is AxisShifts::corner_error.
+// Returns {x: {status, mean, min, max, error}, y: {...}, moved, reason, reference, passes, lines}, in pixels.
+// Numbers of an axis that was not measured are null. `error` is AxisShifts::corner_error.
 nlohmann::json TracesJson(const TraceReport& report);
 
 }  // namespace spexd::cli

@@ -19,7 +19,7 @@
 namespace spexd {
 namespace {
 
-// The delay for results, and for jobs as long as nothing tells when there will be room.
+// The delay for results, and for new jobs if the time until there is room is unknown.
 constexpr std::chrono::seconds kRetryDelay(10);
 
 }  // namespace
@@ -104,11 +104,11 @@ double DiskSpace::SecondsUntil(double missing, double Flow::*what, const Flow& g
     return std::exp(-std::chrono::duration<double>(now - then).count() / Flow::kMemory);
   };
   const double lately = given.*what * weight_after(given.at);
-  const double seconds = Flow::kMemory * (1 - weight_after(since_));  // for which that stands
+  const double seconds = Flow::kMemory * (1 - weight_after(since_));  // the weighted time of that amount
   const double by_flow = lately > 0 ? missing * seconds / lately : kForever;
   if (next_expiry_ == Time::max()) return by_flow;
   const double by_expiry = std::max(0.0, std::chrono::duration<double>(next_expiry_ - now).count());
-  // Bytes come back as jobs end, too: where none did yet, a distant expiry tells nothing of them.
+  // Bytes also come back when jobs end. If none did yet, a distant expiry is a poor estimate.
   constexpr double kSoon = 60;
   if (what == &Flow::bytes && lately <= 0 && by_expiry > kSoon) return kForever;
   return std::min(by_flow, by_expiry);

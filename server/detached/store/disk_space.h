@@ -1,5 +1,5 @@
-// Whether there is room for detached jobs: by the limits that they share, --jobs-disk-bytes and
-// --jobs-max-kept, of which a job takes its part before anything is written, and on the disk itself.
+// The disk space of detached jobs: the shared limits --jobs-disk-bytes and --jobs-max-kept, of which a job
+// reserves its part before anything is written, and the free bytes of the disk.
 #ifndef SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 #define SPEXD_SERVER_DETACHED_STORE_DISK_SPACE_H_
 
@@ -19,7 +19,7 @@
 
 namespace spexd {
 
-// Safe to use from many threads. Times are given by tests alone.
+// Safe to use from many threads. Only tests pass times.
 class DiskSpace {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -28,41 +28,44 @@ class DiskSpace {
   struct Limits {
     int64_t bytes = 0;                                   // --jobs-disk-bytes
     int64_t jobs = std::numeric_limits<int64_t>::max();  // --jobs-max-kept
-    // What an owner may take of both, above 0 and at most 1; null: all. Must not call this object.
+    // Returns the share of both limits that an owner may take, above 0 and at most 1; null: everything. It
+    // must not call this object.
     std::function<double(const std::string& owner)> share_of = nullptr;
   };
-  // `folder`: on the disk; "": the disk itself is not asked.
+  // `folder`: a folder on the disk; "": the free bytes of the disk are not checked.
   explicit DiskSpace(Limits limits, Time since = Now(), std::string folder = "")
       : limits_(std::move(limits)), since_(since), folder_(std::move(folder)) {}
 
-  // Whether the disk has room for so many bytes that are about to be written and leaves kMinFreeBytes free.
-  // Unavailable: it has not, or cannot be asked.
+  // Checks that kMinFreeBytes of the disk remain free after `bytes` are written. Unavailable: they do not, or
+  // the disk cannot be asked.
   absl::Status CheckDisk(int64_t bytes);
-  // Whether fewer than kMinFreeBytes were free when CheckDisk was called last.
+  // Whether fewer than kMinFreeBytes were free at the last call of CheckDisk.
   bool disk_full() const { return disk_full_; }
 
-  // For results. ResourceExhausted: with a retry delay if other jobs hold the space, without one if a limit
-  // is less than `bytes` and what the job holds already.
+  // Reserves bytes for results. `held`: bytes that the job has already. ResourceExhausted: with a retry delay
+  // if other jobs hold the space, without one if `held` and `bytes` together exceed a limit.
   absl::Status Take(const std::string& owner, int64_t bytes, int64_t held) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return Take(owner, {bytes, 0}, held, RoomsFor(owner));
   }
-  // For a new job and its inputs, which leave a quarter of each limit of bytes to results: else jobs that
-  // wait could fill the disk, and none could end. The same errors, and one with a delay while as many jobs
-  // are kept as the limit allows. The delay is the time until room is expected: until as much is given back
-  // as is missing, at the recent rate, or until the next job expires.
+  // Reserves bytes for a new job and its inputs. A quarter of each limit of bytes remains for results, so
+  // that waiting jobs cannot fill the disk and keep each other from ending. Errors as in Take, and
+  // ResourceExhausted with a delay if the limit of jobs is reached. The delay is the time until room is
+  // expected: until the missing bytes or jobs are given back at the recent rate, or until the next job
+  // expires.
   absl::Status TakeForInputs(const std::string& owner, int64_t bytes, Time now = Now())
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // When the next job expires; Time::max(): none does.
+  // Sets when the next job expires; Time::max(): no job will.
   void SetNextExpiry(Time when) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes a job that is there already, whatever the limits say.
+  // Counts an existing job, regardless of the limits.
   void CountJob(const std::string& owner, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
     Count(owner, {bytes, 1}, Now());
   }
-  // A job gives back some of its bytes; or all, and is no more.
+  // Gives back some bytes of a job.
   void Give(const std::string& owner, int64_t bytes, Time now = Now()) ABSL_LOCKS_EXCLUDED(mutex_) {
     Count(owner, {-bytes, 0}, now);
   }
+  // Gives back a job, with its remaining bytes.
   void GiveJob(const std::string& owner, int64_t bytes, Time now = Now()) ABSL_LOCKS_EXCLUDED(mutex_) {
     Count(owner, {-bytes, -1}, now);
   }
@@ -70,12 +73,12 @@ class DiskSpace {
   int64_t limit() const { return limits_.bytes; }
 
  private:
-  // Left free for folders, and for what else lies on the disk.
+  // The bytes that stay free, for folders and for other users of the disk.
   static constexpr int64_t kMinFreeBytes = 4 << 20;
   struct Amount {
     int64_t bytes = 0, jobs = 0;
   };
-  // What was given back lately: amounts count e times less after each kMemory.
+  // Amounts that were given back lately. Their weight falls by a factor e in kMemory.
   struct Flow {
     static constexpr double kMemory = 300;  // seconds
     double bytes = 0, jobs = 0;
@@ -85,7 +88,7 @@ class DiskSpace {
     Amount used;
     Flow given;
   };
-  struct Room {                 // of all owners, or of one
+  struct Room {                 // the limits and amounts of all owners, or of one
     const char *share, *whose;  // for messages
     Amount max;
     Owner owner;
@@ -96,26 +99,27 @@ class DiskSpace {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Count(const std::string& owner, const Amount& amount, Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   static void Note(const Amount& amount, Time now, Flow* given);
-  // Seconds until so much more should be free of a limit.
+  // Estimates the seconds until `missing` more of a limit is free.
   double SecondsUntil(double missing, double Flow::*what, const Flow& given, Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Limits limits_;
-  const Time since_;  // nothing was given back before
+  const Time since_;  // start of the record of what was given back
   const std::string folder_;
   std::atomic<bool> disk_full_ = false;
   mutable Mutex mutex_;
   Owner all_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Owner> of_owners_ ABSL_GUARDED_BY(mutex_);  // those who have something
+  std::map<std::string, Owner> of_owners_ ABSL_GUARDED_BY(mutex_);  // owners who have something
   Time next_expiry_ ABSL_GUARDED_BY(mutex_) = Time::max();
 };
 
-// Space that was taken for inputs that are not yet there: given back at its end, unless kept.
+// A reservation of disk space for the inputs of a new job. It is given back on destruction, unless Keep was
+// called.
 class DiskHold {
  public:
   // ResourceExhausted: see DiskSpace::TakeForInputs. `space` is not owned.
   static absl::StatusOr<DiskHold> Take(DiskSpace* space, const std::string& owner, int64_t bytes) {
-    DiskHold hold(nullptr, owner, bytes);  // what takes memory comes first
+    DiskHold hold(nullptr, owner, bytes);  // made first, because copying the owner may throw
     if (absl::Status taken = space->TakeForInputs(owner, bytes); !taken.ok()) return taken;
     hold.space_ = space;
     return hold;

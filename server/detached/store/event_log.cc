@@ -15,7 +15,7 @@
 namespace spexd {
 namespace {
 
-// Takes the last event of a group, with those before it, into what the event log holds.
+// Adds a group to the content of an event log.
 void AddGroup(const std::vector<v1::ExtractEvent>& group, EventLogContent* content) {
   const v1::ExtractEvent& last = group.back();
   if (last.has_frame_info()) content->frame_info = FrameInfoDigest(group);
@@ -24,7 +24,7 @@ void AddGroup(const std::vector<v1::ExtractEvent>& group, EventLogContent* conte
   if (last.has_summary()) content->has_summary = true;
 }
 
-// Bundles are large: what comes before their last event is of no use to AddGroup.
+// Appends an event to a group. Only events that AddGroup needs are kept, because bundles are large.
 void Keep(v1::ExtractEvent event, std::vector<v1::ExtractEvent>* group) {
   if (!event.has_frame_info()) group->clear();
   group->push_back(std::move(event));
@@ -114,7 +114,7 @@ absl::Status EventLogWriter::Append(const std::vector<v1::ExtractEvent>& group) 
 }
 
 void EventLogWriter::DropUncommitted() {
-  std::ignore = ftruncate(file_.get(), content_.bytes);  // the next run cuts it, too
+  std::ignore = ftruncate(file_.get(), content_.bytes);  // if this fails, the next run cuts the file
 }
 
 absl::Status EventLogWriter::Commit() {

@@ -1,4 +1,5 @@
-// A job's results on disk: written by its run, read by the clients that watch it. See event_log_format.h.
+// The event log: a job's results on disk, written by its run and read for its watchers. event_log_format.h
+// has the format.
 #ifndef SPEXD_SERVER_DETACHED_STORE_EVENT_LOG_H_
 #define SPEXD_SERVER_DETACHED_STORE_EVENT_LOG_H_
 
@@ -15,40 +16,40 @@
 
 namespace spexd {
 
-// What an event log holds. Events come in groups that are whole or not there: all pieces of the frame's
-// information, a bundle with its model, all parts of a product, all pieces of the summary.
+// The content of an event log. It has only whole groups of events. A group is all pieces of the frame's
+// information, a bundle with its model, all parts of a product, or all pieces of the summary.
 struct EventLogContent {
   uint64_t last_sequence = 0;  // 0: none
-  int64_t bytes = 0;           // of the file, up to the last group's end
+  int64_t bytes = 0;           // bytes of the file up to the end of the last group
   std::string frame_info;      // FrameInfoDigest; "": none
   std::set<uint32_t> bundles;
   std::set<int> products;  // v1::Product
   bool has_summary = false;
 };
 
-// Writes an event log. Clients may not see an event before Commit returned OK: until then a loss of power may
-// erase it. Not safe to use from many threads.
+// Writes an event log. No client may see an event before Commit has returned OK, because a loss of power may
+// erase it until then. Not safe to use from many threads at once.
 class EventLogWriter {
  public:
-  // Opens the job's event log, or makes it, and cuts it behind its last whole group. `shown`: sequence number
-  // of the last event that anyone may have seen. DataLoss: an event up to that one is missing or damaged; the
-  // file stays as it is. Unavailable: the disk cannot be read or written.
+  // Opens or creates the job's event log and cuts it after its last whole group. `shown`: the sequence number
+  // of the last event that anyone may have seen. DataLoss: an event up to this one is missing or damaged; the
+  // file is not changed. Unavailable: the disk cannot be read or written.
   static absl::StatusOr<EventLogWriter> Open(std::string path, std::string job_id, uint64_t shown);
 
-  // Adds the events of one group. After an error nothing more can be written.
+  // Appends the events of one group. After an error, nothing more may be written.
   absl::Status Append(const std::vector<v1::ExtractEvent>& group);
-  // Removes from the disk what was appended and not committed.
+  // Removes the groups that are not committed from the file.
   void DropUncommitted();
-  // Makes what was appended last.
+  // Makes the appended groups durable.
   absl::Status Commit();
 
-  // What Commit, or Open, made last.
+  // The committed content.
   const EventLogContent& content() const { return content_; }
-  int64_t bytes() const { return appended_.bytes; }  // of the file, with what was appended
+  int64_t bytes() const { return appended_.bytes; }  // size of the file, with groups not yet committed
 
  private:
   EventLogWriter(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
-  // What can be read up to the last whole group.
+  // Reads the content up to the last whole group.
   absl::Status Scan(const std::string& job_id);
   absl::Status Cut();
 
@@ -57,18 +58,20 @@ class EventLogWriter {
   EventLogContent content_, appended_;
 };
 
-// Reads one record after the other, with a file that is open only during calls: thousands who watch hold no
-// descriptors. Not safe to use from many threads.
+// Reads the records of an event log one after the other. The file is open only during calls, so that
+// thousands of watchers hold no descriptors. Not safe to use from many threads at once.
 class EventLogReader {
  public:
-  // The first record read will be `after` + 1.
+  // `after`: the sequence number before the first record to read.
   EventLogReader(std::string path, std::string job_id, uint64_t after)
       : path_(std::move(path)), job_id_(std::move(job_id)), skip_until_(after) {}
 
-  uint64_t next() const { return std::max(skip_until_, sequence_) + 1; }  // of the next record
-  // Bytes of the next record's payload. REQUIRES: it was shown (see EventLogWriter). DataLoss
-  // names the file: it is missing or damaged.
+  // The sequence number of the next record.
+  uint64_t next() const { return std::max(skip_until_, sequence_) + 1; }
+  // Returns the size of the next record's payload in bytes. REQUIRES: the record was committed. DataLoss
+  // names the file: the record is missing or damaged.
   absl::StatusOr<int64_t> NextBytes();
+  // Reads the next record. Requirements and errors as in NextBytes.
   absl::StatusOr<v1::ExtractEvent> Read();
 
  private:
@@ -78,16 +81,16 @@ class EventLogReader {
   std::string path_;
   std::string job_id_;
   uint64_t skip_until_;
-  uint64_t sequence_ = 0;                  // of the last record that was passed
-  int64_t offset_ = kEventLogHeaderBytes;  // behind it
-  bool checked_ = false;                   // the header
+  uint64_t sequence_ = 0;                  // of the last record that was read or skipped
+  int64_t offset_ = kEventLogHeaderBytes;  // its end in the file
+  bool checked_ = false;                   // the file's header was checked
 };
 
-// Whether an event is the last of its group.
+// Whether the event is the last one of its group.
 bool EndsGroup(const v1::ExtractEvent& event);
 
-// Names what a frame's information says, but for the version of spexd that says so: a second run of a job
-// must say the same.
+// Returns a digest of the frame's information without the version of spexd. All runs of a job must have the
+// same digest.
 std::string FrameInfoDigest(const std::vector<v1::ExtractEvent>& group);
 
 }  // namespace spexd

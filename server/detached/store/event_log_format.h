@@ -1,10 +1,10 @@
-// How events lie in a job's event log, a file that only grows. Numbers are little-endian.
+// The format of a job's event log. Records are only appended. Numbers are little-endian.
 //
-//   header   "SPEXEVT" NUL, version u32, job id (32 characters), CRC-32C of all that u32
+//   header   "SPEXEVT" NUL, version u32, job id (32 characters), CRC-32C of the header so far u32
 //   records  sequence u64, length u32, CRC-32C of sequence and length u32,
 //            CRC-32C of the payload u32, payload
 //
-// Sequence numbers are 1, 2, ...; a payload is a serialised v1::ExtractEvent.
+// Sequence numbers are 1, 2, ... A payload is a serialised v1::ExtractEvent.
 #ifndef SPEXD_SERVER_DETACHED_STORE_EVENT_LOG_FORMAT_H_
 #define SPEXD_SERVER_DETACHED_STORE_EVENT_LOG_FORMAT_H_
 
@@ -22,7 +22,7 @@ namespace spexd {
 
 inline constexpr size_t kEventLogHeaderBytes = 8 + 4 + kJobIdBytes + 4;
 inline constexpr size_t kRecordHeadBytes = 8 + 4 + 4 + 4;
-// Messages stay under gRPC's limit: a longer record is damage.
+// A longer record is damaged, because messages stay under gRPC's limit.
 inline constexpr uint32_t kMaxRecordBytes = 4 << 20;
 
 struct RecordHead {
@@ -31,15 +31,18 @@ struct RecordHead {
   uint32_t payload_crc = 0;
 };
 
-// REQUIRES: an id of kJobIdBytes.
+// Returns the header. REQUIRES: the id has kJobIdBytes.
 std::string EventLogHeader(absl::string_view job_id);
-// DataLoss: damaged, or another job's. FailedPrecondition: of another version.
+// Checks a header. DataLoss: it is damaged or belongs to another job. FailedPrecondition: it has another
+// version.
 absl::Status CheckEventLogHeader(absl::string_view bytes, absl::string_view job_id);
 
+// Appends a record to `out`.
 void AppendRecord(uint64_t sequence, absl::string_view payload, std::string* out);
-// DataLoss: damaged, cut short, or not the record `sequence`.
+// Parses the head of the record `sequence`. DataLoss: it is damaged, cut short, or the head of another
+// record.
 absl::StatusOr<RecordHead> ParseRecordHead(absl::string_view bytes, uint64_t sequence);
-// The payload's event. DataLoss: damaged or cut short.
+// Parses a payload. DataLoss: it is damaged or cut short.
 absl::StatusOr<v1::ExtractEvent> ParsePayload(const RecordHead& head, absl::string_view payload);
 
 }  // namespace spexd

@@ -46,7 +46,7 @@ absl::StatusOr<IndexFile> IndexFile::Open(const std::string& folder, std::vector
   IndexFile index(folder, path, std::move(file));
   if (why->ok()) *why = index.Read(jobs);
   if (why->ok()) return index;
-  // It would be out of date after the first change.
+  // The index is removed, because it would be out of date after the first change of a job.
   jobs->clear();
   SPEXD_RETURN_IF_ERROR(index.Remove());
   return IndexFile();

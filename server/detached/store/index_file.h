@@ -1,11 +1,10 @@
-// FOLDER/index: a copy of what the store knows of jobs that have ended, so that a start need not read the
-// files of each. It is only a cache: a start without it reads them all.
+// FOLDER/index: the jobs that have ended, as the store knows them, so that a start need not read their files.
+// The index is only a cache: without it, a start reads the files of all jobs.
 //
-// The first line is the file's length in bytes, 20 digits, so that no line can be missing unnoticed. Each
-// other line is a record of a job, see IndexRecord; a later line of a job replaces an earlier one. A job that
-// has not ended by its last line is to be read from its files. Before the store changes the files of a job
-// that the index lists, it adds such a line, so that what the index says of a job is true as long as the job
-// has a folder in jobs/.
+// The first line is the length of the file in bytes, as 20 digits, so that missing lines are noticed. Each
+// other line is the record of a job (see IndexRecord). The last line of a job counts. If it says that the job
+// has not ended, the job must be read from its files. The store adds such a line before it changes the files
+// of a listed job, so that the index is true for every job that has a folder in jobs/.
 #ifndef SPEXD_SERVER_DETACHED_STORE_INDEX_FILE_H_
 #define SPEXD_SERVER_DETACHED_STORE_INDEX_FILE_H_
 
@@ -21,32 +20,35 @@
 
 namespace spexd {
 
-// What Create makes is another file, which becomes the index by Publish. Not safe to use from many threads.
-// Errors: Unavailable, the disk cannot be read or written; the message names the file.
+// An open index, or a new one that Create makes as another file and Publish puts in place. Not safe to use
+// from many threads at once. Errors: Unavailable if the disk cannot be read or written; the message names the
+// file.
 class IndexFile {
  public:
   // No index.
   IndexFile() = default;
-  // Opens the folder's index. `jobs`: those whose files need not be read, without headers; all have ended. An
-  // index that cannot be used is removed, and no index is returned; `why` then tells what is wrong with it,
-  // and is OK where there was none.
+  // Opens the folder's index. Sets `jobs` to the jobs whose files need not be read; all have ended and none
+  // has its header. If the index cannot be used, removes it, sets `why` to what is wrong with it, and returns
+  // no index. `why` is OK if there was no index.
   static absl::StatusOr<IndexFile> Open(const std::string& folder, std::vector<StoredJob>* jobs,
                                         absl::Status* why);
+  // Creates a new, empty index, which is not yet the folder's.
   static absl::StatusOr<IndexFile> Create(const std::string& folder);
-  // The jobs that Open would return, none without an index; changes nothing. DataLoss: it cannot be used.
+  // Returns the jobs that Open would return, without changing anything; none without an index. DataLoss: the
+  // index cannot be used.
   static absl::StatusOr<std::vector<StoredJob>> Listed(const std::string& folder);
-  // Removes what Create made and Publish did not take, if there is any.
+  // Removes an index of Create that was not published, if there is one.
   static void Discard(const std::string& folder);
 
   bool exists() const { return !path_.empty(); }
-  // Lists jobs. They are on disk once Sync, Publish or Forget returned.
+  // Adds records of jobs. They are durable after Sync, Publish or Forget.
   absl::Status Add(const std::vector<StoredJob>& jobs);
   absl::Status Sync();  // writes the length, too
-  // Makes it the folder's index in place of `before`. After an error the folder has none, or `before` removes
-  // it at its next Forget.
+  // Makes this the folder's index in place of `before`. After an error, the folder has no index, or `before`
+  // removes it at its next Forget.
   absl::Status Publish(IndexFile* before);
-  // These jobs are to be read from their files. Removes the index where that cannot be written. After an
-  // error the jobs must not be changed.
+  // Marks jobs as to be read from their files. If this cannot be written, removes the index. After an error,
+  // the files of these jobs must not be changed.
   absl::Status Forget(const std::vector<std::string>& ids);
 
  private:

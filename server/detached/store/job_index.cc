@@ -6,7 +6,7 @@ namespace spexd {
 
 void JobIndex::Put(StoredJob job) {
   Erase(job.id);
-  std::string().swap(job.header);  // its memory too
+  std::string().swap(job.header);  // frees the memory, too
   const std::string id = job.id;
   const StoredJob& kept = jobs_.emplace(id, std::move(job)).first->second;
   by_request_[{kept.owner, kept.request_id}] = &kept;

@@ -1,4 +1,4 @@
-// What the store knows of its jobs without reading files, in the orders in which it is asked for them.
+// The index in memory of all jobs, in the orders in which the store needs them.
 #ifndef SPEXD_SERVER_DETACHED_STORE_JOB_INDEX_H_
 #define SPEXD_SERVER_DETACHED_STORE_JOB_INDEX_H_
 
@@ -17,34 +17,36 @@
 
 namespace spexd {
 
-// Jobs without their headers. Not safe to use from many threads.
+// Jobs without their headers. Not safe to use from many threads at once.
 class JobIndex {
  public:
   struct Filter {
-    std::vector<v1::DetachedState> states;  // none: all
-    std::string owner;                      // "": all
+    std::vector<v1::DetachedState> states;  // none: any
+    std::string owner;                      // "": any
     double submitted_after = 0;
-    int64_t before = std::numeric_limits<int64_t>::max();  // jobs of smaller numbers
+    int64_t before = std::numeric_limits<int64_t>::max();  // jobs with smaller numbers
   };
 
-  // Adds a job without its header, or replaces the one of its id.
+  // Adds a job without its header, or replaces the job of the same id.
   void Put(StoredJob job);
   void Erase(const std::string& id);
 
-  const StoredJob* Find(const std::string& id) const;  // null: there is none
+  // These return null if there is no such job.
+  const StoredJob* Find(const std::string& id) const;
   const StoredJob* FindRequest(const std::string& owner, const std::string& request_id) const;
-  // Newest first, at most `max`.
+  // Returns at most `max` jobs, newest first.
   std::vector<StoredJob> List(const Filter& filter, int max) const;
   size_t size() const { return jobs_.size(); }
   int64_t last_number() const { return by_number_.empty() ? 0 : by_number_.rbegin()->first.first; }
 
-  // Ids of jobs that expire until `when`, the first first, at most `max`.
+  // Returns the ids of at most `max` jobs that expire until `when`, the earliest first.
   std::vector<std::string> ExpiringUntil(double when, size_t max) const {
     return Until(expiries_, when, max);
   }
-  // The same of jobs that have not ended, by their deadlines.
+  // Returns the ids of at most `max` jobs that have not ended and whose deadlines pass until `when`, the
+  // earliest first.
   std::vector<std::string> LateAt(double when, size_t max) const { return Until(deadlines_, when, max); }
-  // The first of each; infinite: there is none.
+  // The earliest times; infinite: there is none.
   double next_expiry() const { return First(expiries_); }
   double next_deadline() const { return First(deadlines_); }
 

@@ -21,11 +21,11 @@ using Json = nlohmann::json;
 
 constexpr int64_t kRecordVersion = 1;
 constexpr int64_t kMaxInteger = int64_t{1} << 62;
-constexpr int64_t kMaxBytes = int64_t{1} << 50;  // of a file
-constexpr int64_t kMaxCode = 16;  // of gRPC's status codes
+constexpr int64_t kMaxBytes = int64_t{1} << 50;  // the largest size of a file
+constexpr int64_t kMaxCode = 16;                 // the largest gRPC status code
 
-// Calls visit(name, field) or visit(name, field, min, max) for each field of the header's record but `header`
-// and `inputs`.
+// Calls visit(name, field) or visit(name, field, min, max) for each field of the header's record except
+// `header` and `inputs`.
 template <typename Job, typename Visit>
 void VisitHeader(Job& job, const Visit& visit) {
   visit("number", job.number);
@@ -102,7 +102,7 @@ std::string Seal(const Json& json) {
 }
 
 absl::StatusOr<Json> Unseal(absl::string_view record) {
-  constexpr size_t kChecksumBytes = 9;  // with the space behind it
+  constexpr size_t kChecksumBytes = 9;  // with the space after it
   record = absl::StripTrailingAsciiWhitespace(record);
   if (record.size() < kChecksumBytes) return absl::DataLossError("it is cut short");
   const absl::string_view text = record.substr(kChecksumBytes);
@@ -134,7 +134,7 @@ absl::Status ReadInputs(const Json& record, StoredJob* job) {
   return status;
 }
 
-// What was submitted, but for the header.
+// Returns the fields of what was submitted, except StoredJob::header.
 Json Submitted(const StoredJob& job) {
   Json record = {{"version", kRecordVersion}, {"inputs", Json::array()}};
   VisitHeader(job, Write{&record});
@@ -150,7 +150,7 @@ absl::Status ReadSubmitted(const Json& record, StoredJob* job) {
   return ReadInputs(record, job);
 }
 
-// Of a record with a version.
+// Returns the JSON of a record with a version.
 absl::StatusOr<Json> UnsealVersion(absl::string_view text) {
   SPEXD_ASSIGN_OR_RETURN(Json record, Unseal(text));
   absl::Status status;

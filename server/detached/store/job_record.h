@@ -1,10 +1,10 @@
-// The two text files that tell what a job is and what became of it: a line of JSON each, behind its CRC-32C
-// in hexadecimal digits. `cut -c10- FILE | jq` shows it.
+// The format of a job's two text files. A record is a line: a CRC-32C in hexadecimal digits, a space, and
+// JSON. `cut -c10- FILE | jq` shows it.
 //
-//   header  what was submitted, one record
-//   state   what happened since, two records of kStateBytes: changes are written to them in turn, so that the
-//           one before is whole while the other is being written. The one with more `changes` counts. No
-//           change needs room on the disk, which may be full.
+//   header  what was submitted: one record
+//   state   what happened since: two records of kStateBytes. Changes are written to them alternately, so that
+//           the previous record is whole while the next one is written. The record with more `changes`
+//           counts. A change needs no further space on the disk, which may be full.
 #ifndef SPEXD_SERVER_DETACHED_STORE_JOB_RECORD_H_
 #define SPEXD_SERVER_DETACHED_STORE_JOB_RECORD_H_
 
@@ -18,24 +18,26 @@
 
 namespace spexd {
 
-inline constexpr size_t kStateBytes = 4096;  // of one record
+inline constexpr size_t kStateBytes = 4096;  // size of one record
 
+// Returns the record of what was submitted.
 std::string HeaderRecord(const StoredJob& job);
-// The job's header alone. Errors: see ParseHeaderRecord.
+// Returns StoredJob::header from a record. Errors as in ParseHeaderRecord.
 absl::StatusOr<std::string> HeaderOf(absl::string_view text);
-// Sets what was submitted. DataLoss: damaged. FailedPrecondition: of a newer version of spexd.
+// Sets the job's fields of what was submitted. DataLoss: the record is damaged. FailedPrecondition: a newer
+// version of spexd wrote it.
 absl::Status ParseHeaderRecord(absl::string_view text, StoredJob* job);
 
-// kStateBytes.
+// Returns the record of what happened, of kStateBytes.
 std::string StateRecord(const StoredJob& job);
-// Sets what happened, from one record. DataLoss: damaged.
+// Sets the job's fields of what happened, from one record. DataLoss: the record is damaged.
 absl::Status ParseStateRecord(absl::string_view text, StoredJob* job);
-// The same from a whole file, of whose records at least one must be intact.
+// Does the same from a whole file. DataLoss: both records are damaged.
 absl::Status ParseStateFile(absl::string_view text, StoredJob* job);
 
-// All of a job but the bytes of its header, as one line: a record of the index, see index_file.h.
+// Returns the job without StoredJob::header as a line of the index (see index_file.h).
 std::string IndexRecord(const StoredJob& job);
-// DataLoss: damaged. FailedPrecondition: of another version.
+// Parses a line of the index. DataLoss: it is damaged. FailedPrecondition: it has another version.
 absl::Status ParseIndexRecord(absl::string_view text, StoredJob* job);
 
 }  // namespace spexd

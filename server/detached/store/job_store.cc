@@ -22,7 +22,7 @@ absl::Status NoSuchJob(const std::string& id) {
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(const Settings& settings, Logger* log) {
   SPEXD_ASSIGN_OR_RETURN(JobsFolder folder, JobsFolder::Open(settings.folder));
-  // A folder that somebody else made may belong to another user: its files are closed all the same.
+  // This fails if the folder belongs to another user. Its files are closed to others all the same.
   if (chmod(settings.folder.c_str(), 0700) != 0) {
     const absl::Status failed = DiskError(settings.folder, "cannot be given the mode 0700");
     log->Warning("jobs_dir_open", {{"message", std::string(failed.message())}});
@@ -59,7 +59,7 @@ absl::StatusOr<StoredJob> JobStore::WithHeader(const std::string& id) {
   absl::StatusOr<std::string> header = folder_.ReadHeader(id);
   if (!header.ok()) {
     MutexLock lock(&mutex_);
-    if (index_.Find(id) == nullptr) return NoSuchJob(id);  // it has expired meanwhile
+    if (index_.Find(id) == nullptr) return NoSuchJob(id);  // the job has expired meanwhile
   }
   SPEXD_RETURN_IF_ERROR(Noted(header.status()));
   job.header = *std::move(header);
@@ -265,7 +265,7 @@ absl::Status JobStore::Show(const std::string& id, const EventLogContent& conten
   MutexLock lock(&mutex_);
   SPEXD_ASSIGN_OR_RETURN(const StoredJob shown, Change(id, [&](StoredJob* job) {
                            SPEXD_RETURN_IF_ERROR(CheckNotEnded(*job));
-                           // The server must not die once for each result: deaths stay.
+                           // Deaths are not reset: otherwise the server could die once for each result.
                            if (content.last_sequence > job->last_sequence) job->device_failures = 0;
                            job->last_sequence = content.last_sequence;
                            job->result_bytes = content.bytes;
@@ -320,8 +320,9 @@ absl::StatusOr<std::vector<StoredJob>> JobStore::EndLate(int max) {
         absl::DeadlineExceededError(absl::StrCat("the job had not ended ", job.deadline - job.submitted,
                                                  " seconds after it was submitted, its deadline"));
     absl::StatusOr<StoredJob> end = End(job.id, passed);
-    if (absl::IsAborted(end.status()) || absl::IsNotFound(end.status())) continue;  // it ended meanwhile
-    // CleanUp must follow for those before all the same; the next call tries again.
+    if (absl::IsAborted(end.status()) || absl::IsNotFound(end.status())) continue;  // the job ended meanwhile
+    // After an error, jobs that were ended before it are still returned, because they need CleanUp. The next
+    // call tries again.
     if (!end.ok() && ended.empty()) return end.status();
     if (!end.ok()) break;
     ended.push_back(*std::move(end));
@@ -375,7 +376,7 @@ double JobStore::RemoveExpired() {
   constexpr size_t kAtOnce = 100;
   constexpr int kMaxRounds = 10;
   constexpr double kMaxSeconds = 60, kSoon = 1;
-  space_.CheckDisk(0).IgnoreError();  // what is asked for room tells it
+  space_.CheckDisk(0).IgnoreError();  // callers who need room get the error from CheckRoom
   double left = space_.disk_full() ? kSoon : kMaxSeconds;
   size_t in_use = 0;
   bool more = true, failed = false;
@@ -398,12 +399,12 @@ double JobStore::RemoveExpired() {
       }
     }
     if (!removed.empty() && !Noted(folder_.DeleteRemoved(removed)).ok()) failed = true;
-    if (in_use > 0) left = kSoon;  // CleanUp is about to come
+    if (in_use > 0) left = kSoon;  // CleanUp will follow soon
   }
   if (failed) return left;
   MutexLock lock(&mutex_);
   const double next = index_.next_expiry() - SecondsSince1970();
-  constexpr double kNever = 1e9;  // 30 years; where a clock was set wrong, more than a Time can hold may come
+  constexpr double kNever = 1e9;  // 30 years; with a clock that was set wrong, a Time could overflow
   space_.SetNextExpiry(next < kNever ? DiskSpace::Now() + std::chrono::ceil<std::chrono::milliseconds>(
                                                               std::chrono::duration<double>(next))
                                      : DiskSpace::Time::max());
@@ -412,7 +413,7 @@ double JobStore::RemoveExpired() {
 }
 
 void JobStore::RenewIndex() {
-  constexpr int64_t kRecordBytes = 1024;  // about, of a job
+  constexpr int64_t kRecordBytes = 1024;  // approximate size of a record
   size_t jobs = 0;
   {
     MutexLock lock(&mutex_);
@@ -441,13 +442,13 @@ absl::Status JobStore::WriteIndex() {
         if (active_.count(job.id) == 0) {
           listed.push_back(std::move(job));
         } else {
-          unlisted_.insert(job.id);  // a start may have to remove files of it
+          unlisted_.insert(job.id);  // a start may have to remove files of the job
         }
       }
     }
     SPEXD_RETURN_IF_ERROR(next.Add(listed));
   }
-  SPEXD_RETURN_IF_ERROR(next.Sync());  // most of it, while others use the store
+  SPEXD_RETURN_IF_ERROR(next.Sync());  // writes most of the data while others may use the store
   MutexLock lock(&mutex_);
   SPEXD_RETURN_IF_ERROR(next.Forget({unlisted_.begin(), unlisted_.end()}));
   return next.Publish(&index_file_);

@@ -1,4 +1,4 @@
-// What a start reads of the jobs folder, and how it takes up the jobs that it finds there.
+// The start of the store: it reads the jobs folder and recovers the jobs in it.
 #include <algorithm>
 
 #include "core/base/status_macros.h"
@@ -8,7 +8,7 @@
 namespace spexd {
 namespace {
 
-// Threads that wait for the disk while jobs are read.
+// The number of threads that read jobs, most of which wait for the disk.
 constexpr int kReadingThreads = 128;
 
 }  // namespace
@@ -44,7 +44,7 @@ absl::Status JobStore::ReadJob(const std::string& name) {
   absl::StatusOr<StoredJob> job = folder_.Read(name);
   if (absl::IsDataLoss(job.status())) return Quarantine(name, job.status());
   SPEXD_RETURN_IF_ERROR(job.status());
-  // A server may have died before it removed them.
+  // A server may have died before it removed the files.
   if (job->has_ended()) folder_.RemoveUnneeded(*job);
   {
     MutexLock lock(&mutex_);
@@ -87,7 +87,7 @@ void JobStore::Recover(StoredJob job) {
       job = *std::move(waiting);
       if (job.has_ended()) CleanUp(job.id);
     } else {
-      // The state cannot be written now. What is written next of the job tells of this death, too.
+      // The state cannot be written at present. The next state that is written includes this death.
       job.state = v1::DETACHED_STATE_QUEUED;
       ++job.deaths;
       MutexLock lock(&mutex_);

@@ -28,7 +28,7 @@ absl::StatusOr<FileDescriptor> OpenToRead(const std::string& path) {
   return DiskError(path, "cannot be opened");
 }
 
-// A bad sector damages the file, not the disk.
+// Reads a file. A read error is DataLoss, because a bad sector damages one file and not the whole disk.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, size_t max_bytes) {
   SPEXD_ASSIGN_OR_RETURN(const FileDescriptor file, OpenToRead(path));
   struct stat status;
@@ -157,7 +157,7 @@ absl::Status JobsFolder::Write(const StoredJob& job,
     for (const auto& [name, bytes] : inputs)
       SPEXD_RETURN_IF_ERROR(WriteNewFile(absl::StrCat(folder, "/", name), bytes));
     SPEXD_RETURN_IF_ERROR(WriteNewFile(folder + "/header", HeaderRecord(job)));
-    // Two records: room for the next change.
+    // Two records, so that the next change needs no further space.
     SPEXD_RETURN_IF_ERROR(WriteNewFile(folder + "/state", StateRecord(job) + StateRecord(job)));
     return SyncFolder(folder);
   };
@@ -171,7 +171,7 @@ absl::Status JobsFolder::Publish(const std::string& id) const {
   SPEXD_RETURN_IF_ERROR(Rename(NewPath(id), published));
   absl::Status status = SyncFolder(path_ + "/jobs");
   if (!status.ok()) {
-    // A renamed folder is gone in one step: what a crash leaves in jobs/ is whole or nothing.
+    // Renaming removes the folder from jobs/ in one step, so that a crash leaves a whole job or none.
     Rename(published, NewPath(id)).IgnoreError();
     SyncFolder(path_ + "/jobs").IgnoreError();
   }
@@ -202,7 +202,7 @@ absl::Status JobsFolder::MoveToRemoved(const std::string& id) const {
 }
 
 absl::Status JobsFolder::DeleteRemoved(const std::vector<std::string>& ids) const {
-  SPEXD_RETURN_IF_ERROR(SyncFolder(path_ + "/jobs"));  // else a loss of power may bring half of one back
+  SPEXD_RETURN_IF_ERROR(SyncFolder(path_ + "/jobs"));  // so that no loss of power brings back half a job
   for (const std::string& id : ids) RemoveAll(absl::StrCat(path_, "/removed/", id));
   return absl::OkStatus();
 }

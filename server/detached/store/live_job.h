@@ -1,4 +1,4 @@
-// A detached job that has not ended, as those see it who watch.
+// The state of a detached job that its watchers see, until the job is cleaned up after its end.
 #ifndef SPEXD_SERVER_DETACHED_STORE_LIVE_JOB_H_
 #define SPEXD_SERVER_DETACHED_STORE_LIVE_JOB_H_
 
@@ -18,15 +18,15 @@ namespace spexd {
 class LiveJob {
  public:
   struct View {
-    uint64_t last_sequence = 0;  // of the events that can be read
+    uint64_t last_sequence = 0;  // of the last event that can be read
     std::string state = "queued";
     int bundles_done = 0, bundles_total = 0;
     bool ended = false;
-    // Once it has ended; not a status, whose copies share memory by a count that the thread sanitizer cannot
-    // see.
+    // The job's status, when it has ended. It is no absl::Status, because the thread sanitizer cannot see the
+    // reference count that copies of one share.
     absl::StatusCode code = absl::StatusCode::kOk;
     std::string message;
-    bool server_stops = false;  // no more will come from this server
+    bool server_stops = false;  // this server will send no further events
   };
 
   explicit LiveJob(const StoredJob& job) : id_(job.id), owner_(job.owner) { Follow(job); }
@@ -34,6 +34,7 @@ class LiveJob {
   const std::string& id() const { return id_; }
   const std::string& owner() const { return owner_; }
 
+  // Changes the view and wakes all watchers.
   template <typename Change>
   void Set(const Change& change) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -42,7 +43,7 @@ class LiveJob {
     for (const auto& [watcher, wake] : asleep_) wake();
     asleep_.clear();
   }
-  // Shows what the store keeps of the job.
+  // Updates the view from the stored job.
   void Follow(const StoredJob& job) ABSL_LOCKS_EXCLUDED(mutex_) {
     Set([&](View* view) {
       view->last_sequence = job.last_sequence;
@@ -53,20 +54,21 @@ class LiveJob {
       view->message = job.message;
     });
   }
-  // The view, and in `version` which one it is.
+  // Returns the view and sets `version` to its number.
   View Look(uint64_t* version) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     *version = version_;
     return view_;
   }
-  // `wake` is called once, when there is another view than `version`, unless Forget comes before. It must
-  // neither block nor use the job. False, and it will not be called: there is another already.
+  // Calls `wake` once when the view is newer than `version`, unless Forget is called before. `wake` must not
+  // block or use the job. Returns false, and never calls `wake`, if the view is newer already.
   bool Sleep(const void* watcher, uint64_t version, std::function<void()> wake) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (version != version_) return false;
     asleep_[watcher] = std::move(wake);
     return true;
   }
+  // Removes a watcher that sleeps.
   void Forget(const void* watcher) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     asleep_.erase(watcher);

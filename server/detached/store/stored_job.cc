@@ -41,7 +41,7 @@ absl::Status CheckNotEnded(const StoredJob& job) {
 }
 
 void EndJob(const absl::Status& result, StoredJob* job) {
-  constexpr size_t kMaxMessageBytes = 1500;  // twice as much, escaped, finds room in the file of the state
+  constexpr size_t kMaxMessageBytes = 1500;  // fits a state record even if escaping doubles it
   job->state = result.ok()                 ? v1::DETACHED_STATE_DONE
                : absl::IsCancelled(result) ? v1::DETACHED_STATE_CANCELLED
                                            : v1::DETACHED_STATE_FAILED;

@@ -14,28 +14,28 @@ import sys
 
 FORMAT = 2
 
-# Limits of what needs attention; docs/nights.md explains them.
-LEAST_FRAMES = 4  # of a camera, from which its usual values are known
-LEAST_CAMERAS = 3  # of an exposure or a night, from which what all have in common is known
-SIGMAS = 5  # robust standard deviations, beyond which a value is far from the usual; beyond the following, too
-FAR_SNR = 0.25  # of the usual
-FAR_SKY = 0.3  # of the usual
-FAR_MASKED = 0.02  # of the bins, above the usual
-FAR_MASKED_CAMERA = 0.1  # of the bins, a camera above the others
+# The limits of findings. docs/nights.md explains them.
+LEAST_FRAMES = 4  # the least frames of a camera for which usual values are known
+LEAST_CAMERAS = 3  # the least cameras of an exposure or a night for which common values are known
+SIGMAS = 5  # a value is far from the usual if it differs by so many robust standard deviations and by the following
+FAR_SNR = 0.25  # fraction of the usual
+FAR_SKY = 0.3  # fraction of the usual
+FAR_MASKED = 0.02  # fraction of bins above the usual
+FAR_MASKED_CAMERA = 0.1  # fraction of bins by which a camera is above the others
 FAR_SHIFT = 0.15  # pixels
-FAR_SHIFT_CAMERA = 0.5  # pixels, a camera from the others
-SLOW = 3  # times the camera's median
-SLOW_SECONDS = 1  # beyond the camera's median
+FAR_SHIFT_CAMERA = 0.5  # pixels between a camera and the others
+SLOW = 3  # multiple of the camera's median
+SLOW_SECONDS = 1  # seconds above the camera's median
 
 FAILED, ATTENTION, NOTE = "failed", "attention", "note"
-MAX_NAMED = 6  # frames or cameras that a sentence names
+MAX_NAMED = 6  # the most frames or cameras that a sentence names
 UNMATCHED = "?"
-SPREAD = 0.5  # of the distance between exposures, over which their cameras are drawn
-TICK_LETTERS = 8  # that have room below a tick where as many as possible are drawn
+SPREAD = 0.5  # fraction of the distance between exposures over which their cameras are drawn
+TICK_LETTERS = 8  # letters that fit below a tick if as many ticks as possible are drawn
 TICK_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
-BAD_FIT_WARNING = "image and PSF do not fit"  # bad_fit says the same
+BAD_FIT_WARNING = "image and PSF do not fit"  # left out, because bad_fit has the same meaning
 
-# Numbers of a frame: name, title, unit, title of a column, digits after the point, whether the axis may be logarithmic.
+# Quantities of frames: name, title, unit, title of a column, decimals, whether the axis may be logarithmic.
 Quantity = collections.namedtuple("Quantity", "name title unit column digits may_be_log")
 QUANTITIES = (
     Quantity("chi2pix", "Fit: median chi2pix", "", "chi2pix", 2, True),
@@ -54,7 +54,7 @@ def is_number(value):
 
 
 def part_of(record, name):
-    """An object in a record; none where there is none."""
+    """Returns an object of a record; an empty one if there is none."""
     value = record.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -64,7 +64,7 @@ def share(part, total):
 
 
 def seconds_of(text):
-    """Seconds since 1970 of a DATE-OBS; None without a time."""
+    """Returns the seconds since 1970 of a DATE-OBS; None without a time."""
     found = re.match(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:\.\d*)?)", text or "")
     if not found:
         return None
@@ -77,8 +77,8 @@ def seconds_of(text):
 
 
 class Frame:
-    """One frame of the list. `values` has the numbers that are known of QUANTITIES, `ranges` the
-    smallest and largest where a value is a mean."""
+    """A frame of the list. `values`: the known values of QUANTITIES. `ranges`: the smallest and largest
+    numbers for values that are means."""
 
     def __init__(self, record):
         self.record = record
@@ -103,12 +103,12 @@ class Frame:
         return "%s %s" % (self.camera, self.exposure) if self.camera != UNMATCHED else os.path.basename(self.image)
 
     def drawn(self, name):
-        """The value of a quantity and the ends of its range, all of which an axis must show."""
+        """Returns the value of a quantity and the ends of its range, all of which an axis must show."""
         return self.values[name], *self.ranges.get(name, ())
 
     @staticmethod
     def exposure_of(record, names):
-        """The label of the list or EXPID, else the number at the end of the image's name, else its name."""
+        """Returns the label in the list or EXPID, or else the number at the end of the image's name, or the name."""
         if record.get("expid"):
             return str(record["expid"])
         stem = names[0].split(".fits")[0]
@@ -117,7 +117,7 @@ class Frame:
 
     @staticmethod
     def camera_of(names):
-        """A part of a file's name that looks like a camera, as of frames that could not be read."""
+        """Returns a part of a file's name that looks like a camera, for frames that could not be read."""
         for name in names:
             found = re.search(r"(?:^|[-_.])([a-z]\d{1,2})(?=[-_.])", name)
             if found:
@@ -133,7 +133,7 @@ class Frame:
         }
         for axis in "xy":
             shift = part_of(part_of(record, "trace_shifts"), axis)
-            if shift.get("status") in ("ok", "weak"):  # the mean of others is not known
+            if shift.get("status") in ("ok", "weak"):  # other states have no mean
                 values["shift_" + axis] = shift.get("mean")
                 if is_number(shift.get("min")) and is_number(shift.get("max")):
                     self.ranges["shift_" + axis] = shift["min"], shift["max"]
@@ -144,7 +144,7 @@ class Frame:
 
 
 class Finding:
-    """A sentence, how bad it is, and what it is about: frames, a quantity ("" for none), whole exposures or not."""
+    """A sentence with its severity and subject: frames, a quantity ("": none), and whether it is a whole exposure."""
 
     def __init__(self, severity, about, text, frames=(), quantity="", of_exposure=False):
         self.severity, self.about, self.quantity = severity, about, quantity
@@ -153,16 +153,16 @@ class Finding:
 
 
 class Night:
-    """Frames and exposures in the order of time, and the findings, worst first."""
+    """The frames and exposures of a night in the order of time, and the findings, worst first."""
 
     def __init__(self, record):
         self.seconds = record["seconds"]
-        self.products = record["exposures"]  # records of what was made of whole exposures
+        self.products = record["exposures"]  # records of the products of whole exposures
         self.frames = [Frame(frame) for frame in record["frames"]]
         listed = list(dict.fromkeys(frame.exposure for frame in self.frames))
         self.has_times, places = places_of(listed, self.frames)
         self.exposures = sorted(listed, key=lambda exposure: places[exposure])
-        self.at = places  # of exposures: seconds since 1970, or numbers
+        self.at = places  # places of exposures: seconds since 1970, or indices
         order = {exposure: k for k, exposure in enumerate(self.exposures)}
         self.cameras = sorted({frame.camera for frame in self.frames}, key=lambda name: (name[1:].zfill(3), name))
         self.frames.sort(key=lambda frame: (order[frame.exposure], self.cameras.index(frame.camera)))
@@ -173,14 +173,14 @@ class Night:
                 frame.findings.append(finding)
 
     def severity(self, frame):
-        """The worst that is said of a frame; "" for nothing."""
+        """Returns the worst severity of a frame's findings; "" without any."""
         for severity in (FAILED, ATTENTION):
             if any(finding.severity == severity for finding in frame.findings):
                 return severity
         return ""
 
     def label(self, exposure):
-        """Its number and, if known, its time."""
+        """Returns an exposure's number and, if known, its time."""
         if not self.has_times:
             return exposure
         return "%s, %s UT" % (exposure, time_text(self.at[exposure]))
@@ -199,13 +199,13 @@ class Night:
 
 
 class Across:
-    """The horizontal axis of what is drawn over the night: times, or exposures in the order of the list."""
+    """The horizontal axis over the night: times, or exposures in the order of the list."""
 
     def __init__(self, night):
         self.night = night
         places = [night.at[exposure] for exposure in night.exposures] or [0]
         gaps = [b - a for a, b in zip(places, places[1:]) if b > a]
-        # The cameras of an exposure stand beside each other.
+        # The cameras of an exposure are drawn beside each other.
         self.width = SPREAD * statistics.median(gaps) if gaps else SPREAD
         room = max(0.02 * (places[-1] - places[0]), 1.2 * self.width)
         self.low, self.high = places[0] - room, places[-1] + room
@@ -216,7 +216,7 @@ class Across:
         return self.night.at[frame.exposure] + self.width * ((cameras.index(frame.camera) + 0.5) / len(cameras) - 0.5)
 
     def ticks(self, most):
-        """(place, label) of at most so many ticks."""
+        """Returns (place, label) of at most `most` ticks."""
         if not self.night.has_times:
             longest = max(map(len, self.night.exposures), default=0)
             most = max(2, most * TICK_LETTERS // max(longest, TICK_LETTERS))
@@ -238,14 +238,14 @@ def count(number, noun):
 
 
 def places_of(exposures, frames):
-    """(whether these are times, {exposure: place}): times if most exposures have one, else places in the list."""
+    """Returns (whether places are times, {exposure: place}): times if most exposures have one, otherwise indices."""
     times = {}
     for frame in frames:
         if frame.time is not None:
             times[frame.exposure] = min(frame.time, times.get(frame.exposure, frame.time))
     if len(set(times.values())) < 2 or 2 * len(times) <= len(exposures):
         return False, {exposure: k for k, exposure in enumerate(exposures)}
-    # Exposures without a time, whose frames all failed, stand between their neighbours of the list.
+    # Exposures without a time, whose frames all failed, are placed between their neighbours in the list.
     known = [k for k, exposure in enumerate(exposures) if exposure in times]
     gaps = [abs(times[exposures[b]] - times[exposures[a]]) / (b - a) for a, b in zip(known, known[1:])]
     gap = statistics.median(gaps)
@@ -267,7 +267,7 @@ def places_of(exposures, frames):
 
 
 def spread(values):
-    """A robust standard deviation of values in the order of time, which neither outliers nor one step widen."""
+    """Returns a robust standard deviation of values in the order of time, insensitive to outliers and to one step."""
     middle = statistics.median(values)
     about_middle = statistics.median(abs(value - middle) for value in values)
     about_next = statistics.median(abs(b - a) for a, b in zip(values, values[1:])) / 2 ** 0.5
@@ -286,7 +286,7 @@ def by_camera(frames):
 
 
 def runs(things, chosen):
-    """Stretches of chosen things without another between them."""
+    """Returns the runs of adjacent things that are chosen."""
     chosen = set(chosen)
     return [list(stretch) for is_chosen, stretch in itertools.groupby(things, chosen.__contains__) if is_chosen]
 
@@ -302,7 +302,7 @@ def join(parts):
 
 
 def named(night, frames):
-    """Frames by their cameras and exposures, short: "b0 51060, r1 51066 to 51069"."""
+    """Returns a short text with frames by cameras and exposures: "b0 51060, r1 51066 to 51069"."""
     chosen, parts, whole = set(frames), [], []
     for exposure in night.exposures:
         of_one = [frame for frame in night.frames if frame.exposure == exposure]
@@ -322,7 +322,7 @@ def named(night, frames):
 
 
 def reason_of(frame, text):
-    """A message without the frame's name."""
+    """Returns a message without the frame's name."""
     for name in (frame.image, frame.record.get("output", ""), os.path.basename(frame.image)):
         if name:
             text = text.replace(name, "")
@@ -330,7 +330,7 @@ def reason_of(frame, text):
 
 
 def grouped(pairs):
-    """[(text, [things])] of (text, thing) pairs whose texts are the same but for numbers; the largest group first."""
+    """Groups (text, thing) pairs whose texts differ only in numbers: [(text, [things])], the largest group first."""
     groups = {}
     for text, thing in pairs:
         groups.setdefault(re.sub(r"\d+", "#", text), (text, []))[1].append(thing)
@@ -341,11 +341,11 @@ def times_usual(ratio):
     return "%.0f %%" % (100 * ratio) if ratio < 2 else "%.1f times" % ratio
 
 
-# ---- What needs attention.
+# ---- Findings.
 
 
 def find(night):
-    """All findings, worst first."""
+    """Returns all findings, worst first."""
     exposures = Conditions(night)
     found = [*failures(night), *not_reached(night), *failed_exposures(night), *bad_fits(night), *failed_bundles(night),
              *failed_products(night), *exposures.findings(), *masked(night), *shifts(night), *exposures.odd_frames(),
@@ -361,7 +361,7 @@ def failures(night):
 
 
 def said_of(night, frames):
-    """The frames, with their number where a sentence would not tell it."""
+    """Returns a text with the frames, and their number if there are several."""
     text = named(night, frames)
     return text if len(frames) == 1 else "%s (%s)" % (count(len(frames), "frame"), text)
 
@@ -402,7 +402,7 @@ def failed_bundles(night):
 
 
 def failed_products(night):
-    """Products that fail for one reason, as all that need a sky, are told together."""
+    """Yields one finding for products that fail for the same reason, such as all that need a sky."""
     failed = {}
     for frame in night.frames:
         for name, product in frame.products.items():
@@ -414,7 +414,7 @@ def failed_products(night):
 
 
 class Conditions:
-    """S/N and sky level of exposures and frames beside what is usual of each camera."""
+    """S/N and sky level of exposures and frames, compared with the usual values of each camera."""
 
     def __init__(self, night):
         self.night = night
@@ -424,12 +424,12 @@ class Conditions:
         self.common = {name: self.common_of(ratios) for name, ratios in self.ratios.items()}
 
     def rate(self, name, frame):
-        """S/N or sky level as of an exposure of 1 s, so that exposures of other lengths can be compared."""
+        """Returns S/N or sky level scaled to an exposure of 1 s, so that exposures of different lengths compare."""
         length = frame.record["exposure_seconds"] if self.has_lengths else 1
         return frame.values[name] / (length ** 0.5 if name == "snr" else length)
 
     def ratios_of(self, name):
-        """Of frames whose fit is not bad: over the median of their camera."""
+        """Returns the ratios of frames to the median of their camera, without frames with a bad fit."""
         ratios = {}
         for frames in by_camera(self.night.frames).values():
             frames = [frame for frame in frames if name in frame.values and frame.record.get("bad_fit") is not True]
@@ -441,7 +441,7 @@ class Conditions:
         return ratios
 
     def common_of(self, ratios):
-        """{exposure: the median of its cameras}; of those with enough cameras."""
+        """Returns {exposure: median over its cameras} for exposures with enough cameras."""
         members = collections.defaultdict(list)
         for frame, ratio in ratios.items():
             members[frame.exposure].append(ratio)
@@ -473,7 +473,7 @@ class Conditions:
                 self.night.label(exposure), ", ".join(parts), count(len(frames), "camera"), why), frames, far[0], True)
 
     def odd_frames(self):
-        """Frames apart from the other cameras of their exposure."""
+        """Yields findings of frames that differ from the other cameras of their exposure."""
         for name, title, least in (("snr", "S/N", FAR_SNR), ("sky", "sky level", FAR_SKY)):
             common = self.common[name]
             rest = {frame: ratio / common.get(frame.exposure, 1) for frame, ratio in self.ratios[name].items()
@@ -489,7 +489,7 @@ class Conditions:
 
 
 def when(night, stretch, frames):
-    """Where a stretch of a camera's frames is."""
+    """Returns a text that says which frames of a camera a run has."""
     name = stretch[0].camera
     if len(stretch) == 1:
         return "%s %s" % (name, stretch[0].exposure)
@@ -555,14 +555,14 @@ def warnings(night):
 
 
 def parts_of(frame):
-    """Seconds by what took them."""
+    """Returns the seconds of each stage and of the queue."""
     parts = {name: value for name, value in part_of(frame.record, "stages").items() if is_number(value)}
     parts["the queue"] = frame.record.get("queue_seconds") or 0
     return parts
 
 
 def slow(night):
-    """Of frames that this run extracted; the part that took most beyond its usual is named."""
+    """Yields findings of slow frames that this run extracted, with the part that exceeded its usual time most."""
     slow_frames = []
     for frames in by_camera(f for f in night.frames if f.state == "written" and "seconds" in f.values).values():
         if len(frames) < LEAST_FRAMES:
@@ -587,7 +587,7 @@ def slow(night):
 
 
 def read(path):
-    """The night of a file. Where it is none, the process ends with 2."""
+    """Returns the night in a file. Ends the process with 2 if the file is none."""
     try:
         with open(path, encoding="utf-8") as file:
             record = json.load(file)
