@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the manual pages of a program and of all its commands, by help2man of what --help prints.
+# Writes the manual pages of a program and of all its commands, by help2man of what --help prints, or --help-all where there is one.
 #
 #   make_pages.sh FOLDER SECTION VERSION DATE SEE_ALSO NAME PROGRAM [ARGUMENT...]
 #
@@ -16,6 +16,7 @@ pages() (
   page=$1 above=$2 also=$2
   shift 2
   "$@" --help >"$work/$page.help"
+  if grep -q '^  --help-all' "$work/$page.help"; then "$@" --help-all >"$work/$page.help"; fi
   for below in $(sed -n '/^Subcommands:$/,/^$/s/^  \([a-z][^ ]*\).*/\1/p' "$work/$page.help"); do
     pages "$page-$below" "$page($section), $above" "$@" "$below"
     also="$also, $page-$below($section)"
@@ -24,7 +25,7 @@ pages() (
   printf '#!/bin/sh\nsed "/^  -/s/,-/, -/g" "$0.help"\n' >"$work/$page"
   chmod +x "$work/$page"
   printf '[SEE ALSO]\n%s\n' "$also" >"$work/$page.also"
-  summary=$(sed "1!d; s/^$page: //" "$work/$page.help")
+  summary=$(sed "/^Usage:/,\$d; s/^$page: //" "$work/$page.help" | tr '\n' ' ')
   help2man --no-info --section="$section" --source="spexd $version" --version-string="$version" --name="$summary" \
     --include="$work/$page.also" --output="$work/$page.page" "$work/$page"
   # The day instead of the month; and the flags of the group Files stay below OPTIONS.
