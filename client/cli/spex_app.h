@@ -1,4 +1,4 @@
-// All of spex's commands and flags: what main parses, and what manual pages and completions are made from.
+// The command line of spex as a CLI11 object. The manual pages and the completions are made from it too.
 #ifndef SPEXD_CLIENT_CLI_SPEX_APP_H_
 #define SPEXD_CLIENT_CLI_SPEX_APP_H_
 
@@ -8,7 +8,7 @@
 
 namespace spexd::cli {
 
-// Adds them to `app`, which must be new.
+// Adds all commands and flags to `app`, which must be new.
 void SetUpSpex(CLI::App* app, Action* action);
 
 }  // namespace spexd::cli

@@ -33,7 +33,7 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-// The value as a number that has limits; none for other kinds.
+// Returns the value as a number to compare with limits; none for values that are not numbers.
 std::optional<double> NumberOf(const OptionValue& value) {
   return std::visit(Overloaded{[](int* number) -> std::optional<double> { return *number; },
                                [](int64_t* bytes) -> std::optional<double> { return *bytes; },
@@ -43,7 +43,7 @@ std::optional<double> NumberOf(const OptionValue& value) {
 }
 
 OptionValue ValueOf(const Option& option, const ServerOptions& options) {
-  return option.value(const_cast<ServerOptions*>(&options));  // only read through it
+  return option.value(const_cast<ServerOptions*>(&options));  // callers only read through the pointer
 }
 
 absl::Status Wrong(const std::string& name, const std::string& text, const std::string& expected) {
@@ -51,7 +51,7 @@ absl::Status Wrong(const std::string& name, const std::string& text, const std::
       absl::StrFormat("%s is \"%s\", must be %s", name, ForMessage(text), expected));
 }
 
-// Values go to messages, and to files of a line each.
+// Checks that a value fits into messages, and into files with one value per line.
 absl::Status CheckText(const std::string& name, const std::string& text) {
   if (text.size() > kMaxTextBytes) {
     return absl::InvalidArgumentError(
@@ -90,7 +90,7 @@ std::string BytesText(int64_t bytes) {
   return absl::StrCat(bytes);
 }
 
-// The digits that it was given with, or as many as tell it from all others.
+// Returns 15 digits of the value if they determine it, otherwise 17.
 std::string RealText(double value) {
   const std::string text = absl::StrFormat("%.15g", value);
   double same = 0;
@@ -105,6 +105,7 @@ std::string LimitText(const OptionValue& value, double limit) {
 using O = ServerOptions*;
 using V = OptionValue;
 
+// The last two fields of the rows below.
 constexpr bool kCommon = true, kReloadable = true;
 
 std::vector<Option> ListeningOptions() {
