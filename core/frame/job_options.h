@@ -46,7 +46,7 @@ inline constexpr JobOption kJobOptions[] = {
      "Wavelength grid: first, last and step in Angstrom. Default: the range of the PSF in steps of 0.8"},
     {"first_fibre", "first_fibre", "--specmin", "-s", &JobSpec::first_fibre, "First fibre to extract, counted from 0", 0, kMaxFibres},
     {"fibre_count", "fibre_count", "--nspec", "-n", &JobSpec::fibre_count,
-     "Number of fibres to extract. Default: all from --specmin on", 1, kMaxFibres},
+     "Number of fibres to extract. Default: all to the last", 1, kMaxFibres},
     {"regularize", "regularize", "--regularize", "-r", &JobSpec::regularize,
      "Weight of a prior that pulls the flux of every bin to 0. 0: no prior", 0, 1e6},
     {"bundle_size", "bundle_size", "--bundlesize", "", &JobSpec::bundle_size, "Number of fibres per bundle", 1, kMaxFibres},

@@ -3,7 +3,7 @@
 #
 #   make_pages.sh FOLDER SECTION VERSION DATE SEE_ALSO NAME PROGRAM [ARGUMENT...]
 #
-# DATE: of the pages, 2026-11-23. SEE_ALSO: other pages, "spexd(8)". NAME: name of the program's page; pages of commands append the command.
+# DATE: date on the pages, such as 2026-11-23. SEE_ALSO: other pages, such as "spexd(8)". NAME: name of the program's page; pages of commands append the command.
 set -eu
 folder=$1 section=$2 version=$3 date=$4 see_also=$5 name=$6
 shift 6
@@ -21,14 +21,14 @@ pages() (
     pages "$page-$below" "$page($section), $above" "$@" "$below"
     also="$also, $page-$below($section)"
   done
-  # help2man asks a program for the text, and knows of two names of a flag by ", ".
+  # help2man runs a program to get the text, and recognises two names of a flag by ", ".
   printf '#!/bin/sh\nsed "/^  -/s/,-/, -/g" "$0.help"\n' >"$work/$page"
   chmod +x "$work/$page"
   printf '[SEE ALSO]\n%s\n' "$also" >"$work/$page.also"
   summary=$(sed "/^Usage:/,\$d; s/^$page: //" "$work/$page.help" | tr '\n' ' ')
   help2man --no-info --section="$section" --source="spexd $version" --version-string="$version" --name="$summary" \
     --include="$work/$page.also" --output="$work/$page.page" "$work/$page"
-  # The day instead of the month; and the flags of the group Files stay below OPTIONS.
+  # Replaces the month by the day, and keeps the flags of the group Files below OPTIONS.
   sed "/^\.TH/s/\"[A-Z][a-z]* [0-9]*\"/\"$date\"/; s/^\.SH FILES\$/.SS \"Files:\"/" "$work/$page.page" >"$folder/$page.$section"
 )
 

@@ -152,10 +152,9 @@ absl::StatusOr<int> Check(const JobFlags& flags) {
 
 void AddCheck(CLI::App* app, Action* action) {
   auto flags = std::make_shared<JobFlags>();
-  CLI::App* command =
-      app->add_subcommand("check",
-                          "Check whether a frame can be extracted with a PSF. Exit code 0: it can; 1: the "
-                          "extraction would refuse them; 2: a file cannot be read");
+  CLI::App* command = app->add_subcommand("check",
+                                          "Check whether a frame can be extracted with a PSF. Exit code 0: "
+                                          "it can; 1: it would be refused; 2: a file cannot be read");
   command->add_option("image", flags->input, "Preprocessed frame")->type_name("FILE")->required();
   command->add_option("psf", flags->psf, "PSF file")->type_name("FILE")->required();
   AddExtractionFlags(command, flags.get());

@@ -61,6 +61,7 @@ TEST(Options, AreListedInPartByHelpAndAllByHelpAll) {
     shown += option.common;
   }
   EXPECT_LE(shown, 22) << "--help is for the flags that most operators need";
+  for (const absl::string_view line : absl::StrSplit(all.text, '\n')) EXPECT_LE(line.size(), 80u) << line;
   EXPECT_THAT(common.text, HasSubstr("--help-all"));
 }
 
