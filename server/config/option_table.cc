@@ -111,8 +111,8 @@ constexpr bool kCommon = true, kReloadable = true;
 std::vector<Option> ListeningOptions() {
   return {
       {"listen", "ADDRESS", [](O o) -> V { return &o->listen; }, 0, 0,
-       "Address of the gRPC service: host:port, or unix:PATH for a Unix socket. Port 0: any free port. A "
-       "socket is not taken from a running server",
+       "Address of the gRPC service: host:port, or unix:PATH for a Unix socket. Port 0: any free port. The "
+       "socket of a running server is never replaced",
        kCommon},
       {"http", "ADDRESS", [](O o) -> V { return &o->http; }, 0, 0,
        "host:port of metrics, probes and the status page. none: no HTTP server", kCommon},
@@ -161,8 +161,8 @@ std::vector<Option> EngineOptions() {
 std::vector<Option> InputOptions() {
   return {
       {"allow-root", "DIR", [](O o) -> V { return &o->allow_roots; }, 0, 0,
-       "Folder under which jobs may name files; may be repeated. Links and .. are resolved before the "
-       "check. Without it jobs may name no files",
+       "Folder under which jobs may name files; may be repeated. Links and .. are resolved before the check. "
+       "Without it jobs must upload their files",
        kCommon},
       {"preload-psf", "PATH[,FIRST,LAST,STEP[,SIZE]]", [](O o) -> V { return &o->preload_psfs; }, 0, 0,
        "PSF to load before the server is ready, from any folder; may be repeated. With FIRST,LAST,STEP "
@@ -180,7 +180,9 @@ std::vector<Option> JobOptions() {
        "compute at once, otherwise 2",
        kCommon},
       {"max-queued-jobs", "N", [](O o) -> V { return &o->max_queued_jobs; }, 0, 2000,
-       "Jobs in the queue; more are refused with a retry delay", kCommon},
+       "Jobs in the queue; more are refused with a retry delay. With --identities, one identity may fill "
+       "half of it, or its queue-share",
+       kCommon},
       {"max-queued-bytes", "BYTES", [](O o) -> V { return &o->max_queued_bytes; }, 0, kMaxBytes,
        "Inputs of the jobs in the queue. 0: the value of --max-upload-total-bytes"},
       {"max-queued-seconds", "SECONDS", [](O o) -> V { return &o->max_queued_seconds; }, 0, kMaxQueuedSeconds,
@@ -214,7 +216,8 @@ std::vector<Option> MemoryOptions() {
        "Files that running jobs read and decompress at once, and as much again for the data decoded from "
        "them. 0: an eighth of the memory each, at least 1 GiB"},
       {"max-product-bytes", "BYTES", [](O o) -> V { return &o->max_product_bytes; }, 1, kMaxBytes,
-       "Frames for which products are computed, and the products. A product that needs more fails"},
+       "Frames for which products are computed, the products, and analyses. A product or analysis that needs "
+       "more fails"},
       {"max-result-bytes", "BYTES", [](O o) -> V { return &o->max_result_bytes; }, 1, kMaxBytes,
        "All results that wait to be sent"},
   };
