@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
 
   const std::vector<std::string> arguments = spexd::cli::WithCommand({argv + 1, argv + argc});
   if (arguments.empty()) {
-    std::cerr << app.help();
+    std::cerr << spexd::WrappedHelp(app.help());
     return spexd::cli::kUsage;
   }
   const std::vector<std::string> commands = spexd::cli::CommandNames(app);
@@ -55,7 +56,10 @@ int main(int argc, char** argv) {
       std::cerr << "spex: " << spexd::cli::ForTerminal(unknown) << "\n";
       return spexd::cli::kUsage;
     }
-    return app.exit(error) == 0 ? spexd::cli::kOk : spexd::cli::kUsage;
+    std::ostringstream help;
+    const int code = app.exit(error, help, std::cerr);
+    std::cout << spexd::WrappedHelp(help.str());
+    return code == 0 ? spexd::cli::kOk : spexd::cli::kUsage;
   }
   try {
     return action();

@@ -10,17 +10,16 @@ namespace {
 constexpr char kFooter[] =
     "Without a command, the flags are those of `spex extract`:\n"
     "  spex -i preproc.fits -p psf.fits -w 5760,7620,0.8 -o frame.fits\n\n"
-    "Exit codes: 0 done; 1 a comparison or a check beyond its limits, or some bundles or files failed; 2 "
-    "wrong "
-    "flags or bad input;\n"
-    "3 server missing, full or out of time (try again); 4 anything else; 130 interrupted.";
+    "Exit codes: 0 done; 1 a comparison or check beyond its limits, or some bundles or files failed; 2 wrong "
+    "flags or bad input; 3 server missing, full or out of time (try again); 4 any other error; 130 "
+    "interrupted.";
 
 }  // namespace
 
 void SetUpSpex(CLI::App* app, Action* action) {
   app->name("spex");
-  app->description("spex: extracts spectra from CCD frames, embedded or on a spexd server");
-  app->set_version_flag("-V,--version", "spex " + BuildVersion());
+  app->description("spex: extracts spectra from CCD frames, in its own process or on spexd servers");
+  app->set_version_flag("-V,--version", "spex " + BuildVersion(), "Print the version and exit");
   app->footer(kFooter);
   app->require_subcommand(1);
   app->failure_message([](const CLI::App*, const CLI::Error& error) {

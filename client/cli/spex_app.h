@@ -1,4 +1,4 @@
-// All commands and flags of spex, for main, manual pages and completions.
+// The command line of spex as a CLI11 object. The manual pages and the completions are made from it too.
 #ifndef SPEXD_CLIENT_CLI_SPEX_APP_H_
 #define SPEXD_CLIENT_CLI_SPEX_APP_H_
 
@@ -8,7 +8,7 @@
 
 namespace spexd::cli {
 
-// Adds the commands to a new `app`.
+// Adds all commands and flags to `app`, which must be new.
 void SetUpSpex(CLI::App* app, Action* action);
 
 }  // namespace spexd::cli

@@ -7,6 +7,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace spexd {
 namespace {
@@ -106,6 +109,25 @@ std::string ForMessage(absl::string_view text) {
   std::string shown = EscapeControlCharacters(absl::Utf8SafeCEscape(beginning));
   if (beginning.size() < text.size()) shown += "...";
   return shown;
+}
+
+std::string WrappedHelp(absl::string_view help) {
+  constexpr size_t kColumns = 80;
+  constexpr size_t kDescription = 30;  // column in which CLI11 begins descriptions
+  std::string wrapped;
+  for (absl::string_view line : absl::StrSplit(absl::StripSuffix(help, "\n"), '\n')) {
+    if (line.empty() && absl::EndsWith(wrapped, "\n\n")) continue;
+    const size_t margin = absl::StartsWith(line, "  ") ? kDescription : 0;
+    size_t columns = kColumns, least = margin;
+    for (; line.size() > columns; columns = kColumns - margin, least = 0) {
+      const size_t space = line.rfind(' ', columns);
+      if (space == absl::string_view::npos || space <= least) break;
+      absl::StrAppend(&wrapped, line.substr(0, space), "\n", std::string(margin, ' '));
+      line.remove_prefix(space + 1);
+    }
+    absl::StrAppend(&wrapped, line, "\n");
+  }
+  return wrapped;
 }
 
 std::string MeantWord(const std::string& word, const std::vector<std::string>& words) {

@@ -27,6 +27,9 @@ std::string EscapeControlCharacters(absl::string_view text, absl::string_view ke
 // quotes and backslashes are escaped as in C.
 std::string ForMessage(absl::string_view text);
 
+// The text of --help as CLI11 prints it, with lines of at most 80 bytes, broken at spaces.
+std::string WrappedHelp(absl::string_view help);
+
 // The one of `words` that `word` is likely to be a slip of: the nearest that is at most two letters apart,
 // else the first that begins with `word`; "" if there is none.
 std::string MeantWord(const std::string& word, const std::vector<std::string>& words);

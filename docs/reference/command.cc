@@ -9,7 +9,7 @@
 namespace spexd::reference {
 namespace {
 
-// CLI11 shows the values of a set as "TEXT:{b,r,z}".
+// Returns the values in braces of a type name, such as "TEXT:{b,r,z}"; empty if there are none.
 std::vector<std::string> ChoicesOf(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const size_t begin = type.find('{'), end = type.find('}');

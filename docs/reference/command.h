@@ -1,5 +1,5 @@
-// A command line as completions see it, read from the CLI11 objects that parse it, or from what
-// describe_script.py says of the parser of a Python script.
+// A command line as data for completions, read from the CLI11 objects that parse it, or from the description
+// of a Python script by describe_script.py.
 #ifndef SPEXD_DOCS_REFERENCE_COMMAND_H_
 #define SPEXD_DOCS_REFERENCE_COMMAND_H_
 
@@ -12,7 +12,7 @@ namespace spexd::reference {
 struct Flag {
   std::vector<std::string> names;  // with their dashes, short ones first
   bool takes_value = false;
-  std::vector<std::string> choices;  // all values that it may have; empty: not known
+  std::vector<std::string> choices;  // all allowed values; empty: not known
   std::string help;
 };
 
@@ -23,10 +23,11 @@ struct Command {
   std::vector<Command> commands;
 };
 
-// `app` with all commands below it. `path` ends with its name.
+// Reads `app` with all commands below it. `path` ends with its name.
 Command Read(const CLI::App& app, std::vector<std::string> path);
 
-// A script without commands. Throws nlohmann::json::exception for what describe_script.py would not write.
+// Reads a script, which has no commands. Throws nlohmann::json::exception for text that describe_script.py
+// does not write.
 Command ReadScript(const std::string& json);
 
 }  // namespace spexd::reference

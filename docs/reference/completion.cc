@@ -7,12 +7,12 @@
 namespace spexd::reference {
 namespace {
 
-// "psf load" of {"spex", "psf", "load"}; "" of the program.
+// Returns "psf load" for {"spex", "psf", "load"}, and "" for the program itself.
 std::string PathOf(const Command& command) {
   return absl::StrJoin(command.path.begin() + 1, command.path.end(), " ");
 }
 
-// Calls `visit` with the command and all below it.
+// Calls `visit` with the command and all commands below it.
 template <class Visit>
 void ForEach(const Command& command, const Visit& visit) {
   visit(command);
@@ -34,7 +34,7 @@ std::string FlagNames(const Command& command) {
   });
 }
 
-// Lines of a bash `case` over "command:flag before the cursor": what a value may be.
+// Returns lines of a bash `case` over "command:flag before the cursor", which complete the flag's value.
 std::string BashValues(const Command& program) {
   std::string text;
   ForEach(program, [&](const Command& command) {
@@ -54,7 +54,7 @@ std::string BashValues(const Command& program) {
   return text;
 }
 
-// A flag as zsh's _arguments takes it.
+// Returns a flag in the syntax of zsh's _arguments.
 std::string ZshFlag(const Flag& flag, const std::string& name) {
   const std::string help = absl::StrReplaceAll(flag.help, {{"[", "("}, {"]", ")"}, {":", "\\:"}});
   std::string value;
@@ -68,7 +68,7 @@ std::string ZshFunction(const Command& command) {
   return "_" + absl::StrReplaceAll(absl::StrJoin(command.path, "_"), {{"-", "_"}});
 }
 
-// One function for a command: it completes the words after the command's name.
+// Returns the zsh function of a command, which completes the words after the command's name.
 std::string ZshCommand(const Command& command, const std::string& standard) {
   std::string text = absl::StrCat(ZshFunction(command), "() {\n");
   if (!command.commands.empty()) {
@@ -94,7 +94,7 @@ std::string ZshCommand(const Command& command, const std::string& standard) {
   return absl::StrCat(text, " \\\n    '*:file:_files'\n}\n");
 }
 
-// fish asks this before it offers what belongs to the command.
+// Returns the condition under which fish offers the completions of the command.
 std::string FishCondition(const Command& command, const std::string& standard) {
   const std::string path = PathOf(command);
   const std::string prefix = absl::StrCat("__", command.path[0], "_at ");

@@ -1,5 +1,5 @@
-// Completions of a program for three shells. After its name, and after the names of commands, those of the
-// commands below; of values those that are known, else files.
+// Completions of a program for three shells. They complete commands after the names of the program and of its
+// commands, flags, and values: the allowed values if they are known, otherwise files.
 #ifndef SPEXD_DOCS_REFERENCE_COMPLETION_H_
 #define SPEXD_DOCS_REFERENCE_COMPLETION_H_
 
@@ -12,8 +12,8 @@ namespace spexd::reference {
 
 struct Completed {
   Command program;
-  std::vector<std::string> names;  // all that it is called by: {"spex", "spexd-extract"}
-  std::string standard;            // the command that flags alone stand for; "": none
+  std::vector<std::string> names;  // all names of the program: {"spex", "spexd-extract"}
+  std::string standard;            // the command to which flags without a command belong; "": none
 };
 
 std::string BashCompletion(const Completed& completed);

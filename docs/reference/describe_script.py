@@ -2,7 +2,7 @@
 
 describe_script.py PACKAGE FILE|--help
 
-PACKAGE: the folder of the Python package's sources, which need not be built. FILE: of JSON, to write.
+PACKAGE: the folder of the Python package's sources, which need not be built. FILE: JSON file to write.
 """
 
 import argparse
@@ -17,7 +17,7 @@ NAME = "spexd-extract-spectra"
 
 
 def parser_of(package):
-    """The script's parser. Of the package only the modules of the command line are imported."""
+    """Returns the script's parser; imports only the package's modules of the command line."""
     sys.dont_write_bytecode = True
     for name, folder in ("spexd", package), ("spexd.desispec", package / "desispec"):
         module = sys.modules[name] = types.ModuleType(name)
@@ -38,7 +38,7 @@ def flags_of(parser):
 
 
 def help_of(parser):
-    """What --help prints, in the order, with the titles and on the whole lines that help2man knows."""
+    """Returns the --help text in the form that help2man expects: order, titles, and no wrapped lines."""
     os.environ["COLUMNS"] = "1000"
     summary, parser.description = parser.description.rstrip("."), None
     parser.prog, parser._optionals.title = NAME, "Options"

@@ -1,5 +1,5 @@
 // make_completions FOLDER [SCRIPT]: writes the completions of both programs, from the flags that they parse;
-// or those of a Python script that describe_script.py has described in the file SCRIPT.
+// or the completions of a Python script, from the file SCRIPT, which describe_script.py writes.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
-// spexd's flags, made of the table of options: what it parses, and what its manual page and completion are
-// made from.
+// The command line of spexd as a CLI11 object, made from the table of options. The manual page and the
+// completions are made from it too.
 #ifndef SPEXD_SERVER_CONFIG_COMMAND_LINE_H_
 #define SPEXD_SERVER_CONFIG_COMMAND_LINE_H_
 
@@ -16,6 +16,9 @@ struct CommandLine {
   CommandLine(const CommandLine&) = delete;  // app points to the members
   CommandLine& operator=(const CommandLine&) = delete;
 
+  // The text of --help: the common flags only. Hides the others in `app`.
+  std::string ShortHelp();
+
   CLI::App app;
   std::string config, check_jobs;
   bool check = false, print = false;
@@ -23,7 +26,8 @@ struct CommandLine {
 
  private:
   std::vector<std::vector<std::string>> texts_;
-  bool on_ = false;  // CLI11 wants a variable for each flag's value
+  bool on_ = false;                 // CLI11 needs a variable for each flag's value
+  std::vector<CLI::Option*> rare_;  // flags that only --help-all shows
 };
 
 }  // namespace spexd

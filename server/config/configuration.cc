@@ -22,20 +22,20 @@ namespace {
 
 constexpr char kConfigVariable[] = "SPEXD_CONFIG";
 
-// An option's texts, and the name that tells the user where they stand.
+// An option's texts, and the name that tells the user where they were given.
 struct Given {
   std::string name;
   std::vector<std::string> texts;
 };
-using AllGiven = std::map<std::string, Given>;  // by the option's name
+using AllGiven = std::map<std::string, Given>;  // key: the option's name
 
-// "; did you mean X?" for the option or flag of that name, "" for none.
+// "; did you mean X?" for the name X that `word` is a slip of; "" if there is none.
 std::string DidYouMean(const std::string& word, const std::vector<std::string>& names) {
   const std::string meant = MeantWord(word, names);
   return meant.empty() ? "" : absl::StrCat("; did you mean ", meant, "?");
 }
 
-// What to say of the first flag that does not exist; "" if all do.
+// The error message about the first flag that does not exist; "" if all exist.
 std::string UnknownFlag(const CLI::App& app) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options()) flags.push_back("--" + option->get_lnames()[0]);
@@ -44,7 +44,7 @@ std::string UnknownFlag(const CLI::App& app) {
     const std::string flag = argument.substr(0, argument.find('='));
     const std::string meant = DidYouMean(flag, flags);
     return absl::StrCat("spexd: there is no flag ", ForMessage(flag),
-                        meant.empty() ? "; --help lists them" : meant, "\n");
+                        meant.empty() ? "; --help-all lists them" : meant, "\n");
   }
   return "";
 }
@@ -106,7 +106,7 @@ absl::StatusOr<ServerOptions> Merge(const std::vector<Option>& table, const AllG
   return options;
 }
 
-// A configuration file that says the same, with the origin of each value.
+// A configuration file with the same values, each with its source in a comment.
 std::string Printed(const std::vector<Option>& table, const AllGiven& given, const ServerOptions& options) {
   std::string text;
   for (const Option& option : table) {
@@ -133,12 +133,14 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const Envi
   CommandLine line(table);
   try {
     line.app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return End(0, WrappedHelp(line.ShortHelp()));
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;
     const int code = line.app.exit(error, out, err);
     if (const std::string unknown = code == 0 ? "" : UnknownFlag(line.app); !unknown.empty())
       return End(2, unknown);
-    return End(code == 0 ? 0 : 2, out.str() + err.str());
+    return End(code == 0 ? 0 : 2, WrappedHelp(out.str()) + err.str());
   }
 
   AllGiven given;

@@ -1,10 +1,9 @@
-// Where spexd's options come from: a file, the environment, and flags, each of which goes before the one
-// named ahead of it.
+// Reads spexd's options from a file, the environment and flags. The environment overrides the file, and flags
+// override both.
 //
-// A file has lines "key = value"; keys are the flags' names without dashes. Empty lines and lines that begin
-// with # are skipped. A key of a list (allow-root) may come several times. The environment has
-// SPEXD_MAX_QUEUED_JOBS for
-// --max-queued-jobs; a list's values are separated by colons there.
+// A file has lines "key = value"; keys are the names of flags without dashes. Empty lines and lines that
+// begin with # are skipped. The key of a list (allow-root) may come several times. The environment variable
+// of --max-queued-jobs is SPEXD_MAX_QUEUED_JOBS; in variables, colons separate the values of a list.
 #ifndef SPEXD_SERVER_CONFIG_CONFIGURATION_H_
 #define SPEXD_SERVER_CONFIG_CONFIGURATION_H_
 
@@ -18,20 +17,20 @@
 
 namespace spexd {
 
-// A variable's value, null if it is not set.
+// Returns a variable's value, null if it is not set.
 using Environment = std::function<const char*(const char* name)>;
 
-// Result of parsing the command line, with the file and the environment.
+// The options from all three sources, or the text to print before the program exits.
 struct ParsedCommandLine {
   ServerOptions options;
-  bool check_only = false;       // --check-config: end once all files that the options name were found good
-  std::string check_jobs;        // --check-jobs: end once this folder was checked; "": not asked for
-  std::optional<int> exit_code;  // set where the program should end now (--help, a mistake); `text` says why
-  std::string text;
+  bool check_only = false;       // --check-config: check the files that the options name, then exit
+  std::string check_jobs;        // --check-jobs: check this folder, then exit; "": not given
+  std::optional<int> exit_code;  // set if the program must exit now: --help and similar flags, or an error
+  std::string text;              // to print before that exit
 };
 ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const Environment& environment);
 
-// The flags of the options whose values differ between the two and that only a restart changes.
+// Flags of the options whose values differ between `from` and `to` and change only at a restart.
 std::vector<std::string> NeedRestart(const ServerOptions& from, const ServerOptions& to);
 
 }  // namespace spexd

@@ -1,4 +1,4 @@
-// How the file descriptors of the process are shared between its two ports and all else.
+// The division of the process's file descriptors between its two ports and everything else.
 #ifndef SPEXD_SERVER_CONFIG_DESCRIPTOR_BUDGET_H_
 #define SPEXD_SERVER_CONFIG_DESCRIPTOR_BUDGET_H_
 
@@ -11,9 +11,9 @@ struct PortShares {
   int grpc = 0, http = 0;
 };
 
-// The shares under a limit of `descriptors`. First comes a reserve for what is no connection: 128 descriptors
-// for devices, libraries and the jobs folder, and 8 for the files of each running job; at most half of
-// all. The HTTP port gets a quarter of the rest, at most 256, and the gRPC port what is left.
+// Returns the shares for a limit of `descriptors`. A reserve is kept for everything but connections: 128
+// descriptors for devices, libraries and the jobs folder, and 8 for the files of each running job, but at
+// most half of all. The HTTP port gets a quarter of the rest, at most 256, and the gRPC port what is left.
 PortShares ShareDescriptors(int64_t descriptors, int max_running_jobs);
 
 // The process's limit of file descriptors (RLIMIT_NOFILE), at most a million.

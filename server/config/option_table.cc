@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -34,7 +33,7 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-// The value as a number that has limits; none for other kinds.
+// Returns the value as a number to compare with limits; none for values that are not numbers.
 std::optional<double> NumberOf(const OptionValue& value) {
   return std::visit(Overloaded{[](int* number) -> std::optional<double> { return *number; },
                                [](int64_t* bytes) -> std::optional<double> { return *bytes; },
@@ -44,7 +43,7 @@ std::optional<double> NumberOf(const OptionValue& value) {
 }
 
 OptionValue ValueOf(const Option& option, const ServerOptions& options) {
-  return option.value(const_cast<ServerOptions*>(&options));  // only read through it
+  return option.value(const_cast<ServerOptions*>(&options));  // callers only read through the pointer
 }
 
 absl::Status Wrong(const std::string& name, const std::string& text, const std::string& expected) {
@@ -52,7 +51,7 @@ absl::Status Wrong(const std::string& name, const std::string& text, const std::
       absl::StrFormat("%s is \"%s\", must be %s", name, ForMessage(text), expected));
 }
 
-// Values go to messages, and to files of a line each.
+// Checks that a value fits into messages, and into files with one value per line.
 absl::Status CheckText(const std::string& name, const std::string& text) {
   if (text.size() > kMaxTextBytes) {
     return absl::InvalidArgumentError(
@@ -91,7 +90,7 @@ std::string BytesText(int64_t bytes) {
   return absl::StrCat(bytes);
 }
 
-// The digits that it was given with, or as many as tell it from all others.
+// Returns 15 digits of the value if they determine it, otherwise 17.
 std::string RealText(double value) {
   const std::string text = absl::StrFormat("%.15g", value);
   double same = 0;
@@ -106,124 +105,173 @@ std::string LimitText(const OptionValue& value, double limit) {
 using O = ServerOptions*;
 using V = OptionValue;
 
-// Where the server is reached, by whom, and what they may name.
-std::vector<Option> AccessOptions() {
+// The last two fields of the rows below.
+constexpr bool kCommon = true, kReloadable = true;
+
+std::vector<Option> ListeningOptions() {
   return {
-      {"listen", [](O o) -> V { return &o->listen; }, 0, 0,
-       "gRPC address: host:port, port 0 for any free one, or unix:path, which a live server keeps"},
-      {"http", [](O o) -> V { return &o->http; }, 0, 0,
-       "address of metrics, probes and the status page; none: without"},
-      {"port-file", [](O o) -> V { return &o->port_file; }, 0, 0,
-       "the addresses in use are written here as JSON (grpc, grpc_port, http_port, pid), complete or not at "
-       "all"},
-      {"insecure-any-address", [](O o) -> V { return &o->insecure_any_address; }, 0, 0,
-       "allow addresses that are not loopback without TLS and authentication, and the HTTP port there"},
-      {"tls-certificate", [](O o) -> V { return &o->tls_certificate; }, 0, 0,
-       "PEM file with the server's certificate and its chain; read again when it changes"},
-      {"tls-private-key", [](O o) -> V { return &o->tls_private_key; }, 0, 0,
-       "PEM file with the certificate's key; read again when it changes"},
-      {"tls-client-ca", [](O o) -> V { return &o->tls_client_ca; }, 0, 0,
-       "PEM file; clients must show a certificate that one of its authorities signed; read again when it "
-       "changes"},
-      {"identities", [](O o) -> V { return &o->identities; }, 0, 0,
-       "file that says who may do what, and how much; without it everyone who can connect may use the server",
-       true},
-      {"allow-root", [](O o) -> V { return &o->allow_roots; }, 0, 0,
-       "folder that jobs may name files under; repeatable. Links and .. are followed before the check"},
+      {"listen", "ADDRESS", [](O o) -> V { return &o->listen; }, 0, 0,
+       "Address of the gRPC service: host:port, or unix:PATH for a Unix socket. Port 0: any free port. The "
+       "socket of a running server is never replaced",
+       kCommon},
+      {"http", "ADDRESS", [](O o) -> V { return &o->http; }, 0, 0,
+       "host:port of metrics, probes and the status page. none: no HTTP server", kCommon},
+      {"port-file", "FILE", [](O o) -> V { return &o->port_file; }, 0, 0,
+       "File to which the addresses in use are written as JSON (grpc, grpc_port, http_port, pid), "
+       "atomically"},
+      {"max-connections", "N", [](O o) -> V { return &o->max_connections; }, 0, kMaxStreams,
+       "Connections to the gRPC port. 0: 16384. The file descriptors may allow fewer; the log line started "
+       "gives the number"},
+      {"max-connections-per-peer", "N", [](O o) -> V { return &o->max_connections_per_peer; }, 0, kMaxStreams,
+       "Connections to the gRPC port from one address or, on a Unix socket, from one user. 0: half of all"},
+      {"max-streams", "N", [](O o) -> V { return &o->max_streams; }, 1, kMaxStreams,
+       "Open calls of Extract, Analyse, LoadPsf and Jobs; more are refused with a retry delay"},
+      {"max-streams-per-peer", "N", [](O o) -> V { return &o->max_streams_per_peer; }, 1, kMaxStreams,
+       "Open calls of Extract, Analyse, LoadPsf and Jobs from one address"},
+      {"max-streams-per-connection", "N", [](O o) -> V { return &o->max_streams_per_connection; }, 1,
+       kMaxStreams, "Open calls of Extract, Analyse, LoadPsf and Jobs on one connection"},
+      {"keepalive-seconds", "SECONDS", [](O o) -> V { return &o->keepalive_seconds; }, 1, kMaxSeconds,
+       "Time without data from a client after which its connection is pinged"},
+      {"keepalive-timeout-seconds", "SECONDS", [](O o) -> V { return &o->keepalive_timeout_seconds; }, 1,
+       kMaxSeconds,
+       "Time to answer a ping. A connection that does not answer is closed, and its calls are cancelled"},
+      {"header-seconds", "SECONDS", [](O o) -> V { return &o->header_seconds; }, 0.1, kMaxSeconds,
+       "Time from the start of a call to its header; a slower call is ended"},
+      {"input-seconds", "SECONDS", [](O o) -> V { return &o->input_seconds; }, 0.1, kMaxSeconds,
+       "Time from the header of a call to the end of its input; a slower call is ended"},
+      {"stall-seconds", "SECONDS", [](O o) -> V { return &o->stall_seconds; }, 1, kMaxSeconds,
+       "Time after which a client that neither sends nor receives is disconnected"},
   };
 }
 
-// How it works, and its limits.
-std::vector<Option> WorkOptions() {
+std::vector<Option> EngineOptions() {
   return {
-      {"device", [](O o) -> V { return &o->engine.device; }, 0, 0,
-       "cpu; cuda: no start without it; auto: CUDA, or the CPU if CUDA is not available"},
-      {"devices", [](O o) -> V { return &o->engine.devices; }, 0, 0,
-       "CUDA devices as CUDA counts them, such as 0,2"},
-      {"device-memory-bytes", [](O o) -> V { return &o->engine.device_memory_bytes; }, 0, kMaxBytes,
-       "memory of each CUDA device, taken at the start; 0: nine tenths of what is free"},
-      {"jobs-per-device", [](O o) -> V { return &o->engine.jobs_per_device; }, 1, kMaxJobsPerDevice,
-       "jobs that compute on a CUDA device at once"},
-      {"threads", [](O o) -> V { return &o->engine.threads; }, 0, kMaxEngineThreads,
-       "threads of the CPU engine, of reading files and of products, each; 0: all processors"},
-      {"max-running-jobs", [](O o) -> V { return &o->max_running_jobs; }, 0, kMaxRunningJobs,
-       "jobs that have a slot at once: some read while others compute; 0: 2 on the CPU, with CUDA twice as "
-       "many as compute at once"},
-      {"max-queued-jobs", [](O o) -> V { return &o->max_queued_jobs; }, 0, 2000,
-       "jobs that wait; more are refused with a delay"},
-      {"max-queued-bytes", [](O o) -> V { return &o->max_queued_bytes; }, 0, kMaxBytes,
-       "inputs of jobs that wait; 0: as --max-upload-total-bytes"},
-      {"max-queued-seconds", [](O o) -> V { return &o->max_queued_seconds; }, 0, kMaxQueuedSeconds,
-       "device-seconds that jobs that wait are estimated to take; 0: --max-job-seconds for each device"},
-      {"max-upload-bytes", [](O o) -> V { return &o->max_upload_bytes; }, 1, kMaxBytes,
-       "one input, sent, read and inflated"},
-      {"max-upload-total-bytes", [](O o) -> V { return &o->max_upload_total_bytes; }, 1, kMaxBytes,
-       "all uploads in flight; with --identities, one identity may hold no more of it than it leaves free"},
-      {"max-result-bytes", [](O o) -> V { return &o->max_result_bytes; }, 1, kMaxBytes,
-       "all results that wait to be sent"},
-      {"max-input-bytes", [](O o) -> V { return &o->max_input_bytes; }, 0, kMaxBytes,
-       "all files that running jobs read and inflate at once, and as many again of what they decode to; "
-       "0: an eighth of the memory each, at least 1 GiB"},
-      {"max-product-bytes", [](O o) -> V { return &o->max_product_bytes; }, 1, kMaxBytes,
-       "all frames that products are made of, and what is made of them; a product that needs more fails"},
-      {"product-device-bytes", [](O o) -> V { return &o->product_device_bytes; }, 0, kMaxBytes,
-       "memory of each CUDA device, beside --device-memory-bytes, for products: a quarter for spectra that "
-       "wait there, the rest for making them. Where it does not suffice, processors make them; 0: always"},
-      {"psf-cache-bytes", [](O o) -> V { return &o->psf_cache_bytes; }, 0, kMaxBytes,
-       "warm PSFs and grids, trace references, fiberflats and templates; 0: 1 GiB and, with CUDA, the memory "
-       "of its devices, where the engine keeps the least recently used out"},
-      {"preload-psf", [](O o) -> V { return &o->preload_psfs; }, 0, 0,
-       "PSF that is loaded before the server is ready: PATH, or PATH,first,last,step or "
-       "PATH,first,last,step,bundle size to prepare it on that grid too; repeatable, below any folder"},
-      {"pin-preloaded", [](O o) -> V { return &o->pin_preloaded; }, 0, 0,
-       "keep preloaded PSFs, however long they go unused"},
-      {"max-workspace-bytes", [](O o) -> V { return &o->engine.max_workspace_bytes; }, 0, kMaxBytes,
-       "the CPU engine's workspaces; 0: half of the memory (the machine's, or a container's limit)"},
-      {"grace-seconds", [](O o) -> V { return &o->grace_seconds; }, 0, kMaxSeconds,
-       "time that accepted jobs get after SIGTERM"},
-      {"stall-seconds", [](O o) -> V { return &o->stall_seconds; }, 1, kMaxSeconds,
-       "a client that neither sends nor receives for this time is disconnected"},
-      {"header-seconds", [](O o) -> V { return &o->header_seconds; }, 0.1, kMaxSeconds,
-       "a stream that sends no header within this time is ended"},
-      {"input-seconds", [](O o) -> V { return &o->input_seconds; }, 0.1, kMaxSeconds,
-       "a stream whose input is not complete this long after its header is ended"},
-      {"max-job-seconds", [](O o) -> V { return &o->max_job_seconds; }, 0.1, 10 * kMaxSeconds,
-       "a job that takes longer, from the start of its call, is ended; of a detached job, each run"},
-      {"keepalive-seconds", [](O o) -> V { return &o->keepalive_seconds; }, 1, kMaxSeconds,
-       "a connection on which nothing arrived for this time is pinged"},
-      {"keepalive-timeout-seconds", [](O o) -> V { return &o->keepalive_timeout_seconds; }, 1, kMaxSeconds,
-       "a connection that does not answer a ping within this time is closed, and its calls are cancelled"},
-      {"max-streams", [](O o) -> V { return &o->max_streams; }, 1, kMaxStreams,
-       "calls of Extract, LoadPsf and Jobs that are open; more are refused with a delay"},
-      {"max-streams-per-peer", [](O o) -> V { return &o->max_streams_per_peer; }, 1, kMaxStreams,
-       "of them from one address"},
-      {"max-streams-per-connection", [](O o) -> V { return &o->max_streams_per_connection; }, 1, kMaxStreams,
-       "of them on one connection"},
-      {"max-connections", [](O o) -> V { return &o->max_connections; }, 0, kMaxStreams,
-       "connections to the gRPC port; 0: 16384. Never more than its part of the file descriptors; the log's "
-       "line started has what applies"},
-      {"max-connections-per-peer", [](O o) -> V { return &o->max_connections_per_peer; }, 0, kMaxStreams,
-       "of them from one address or, on a Unix socket, of one user; 0: half of all"},
-      {"log-level", [](O o) -> V { return &o->log_level; }, 0, 0, "debug, info, warning or error", true},
-      {"log-format", [](O o) -> V { return &o->log_format; }, 0, 0,
-       "json: an object per line; text: the same as readable text; auto: text on a terminal, else json"},
+      {"device", "{auto,cpu,cuda}", [](O o) -> V { return &o->engine.device; }, 0, 0,
+       "Engine. cuda: spexd does not start without CUDA. auto: CUDA, or the CPU if CUDA is not available",
+       kCommon},
+      {"devices", "LIST", [](O o) -> V { return &o->engine.devices; }, 0, 0,
+       "CUDA devices by their CUDA numbers, such as 0,2. A list requires CUDA", kCommon},
+      {"threads", "N", [](O o) -> V { return &o->engine.threads; }, 0, kMaxEngineThreads,
+       "Threads of the CPU engine, of reading files and of products, each. 0: one per processor", kCommon},
+      {"jobs-per-device", "N", [](O o) -> V { return &o->engine.jobs_per_device; }, 1, kMaxJobsPerDevice,
+       "Jobs that compute at once on each CUDA device"},
   };
 }
 
-// Detached jobs.
-std::vector<Option> JobsOptions() {
+std::vector<Option> InputOptions() {
   return {
-      {"jobs-dir", [](O o) -> V { return &o->jobs_dir; }, 0, 0,
-       "folder of detached jobs, of this server alone, created if it does not exist; without it none are "
-       "accepted"},
-      {"jobs-disk-bytes", [](O o) -> V { return &o->jobs_disk_bytes; }, 1, kMaxBytes,
-       "inputs and results of detached jobs on disk; a job that would exceed it is refused with a delay"},
-      {"jobs-max-kept", [](O o) -> V { return &o->jobs_max_kept; }, 1, kMaxKept,
-       "detached jobs that are kept, those that have ended too; more are refused with a delay"},
-      {"jobs-keep-seconds", [](O o) -> V { return &o->jobs_keep_seconds; }, 1, kMaxKeepSeconds,
-       "a detached job and its results are removed this long after its end, unless it asks otherwise"},
-      {"jobs-max-keep-seconds", [](O o) -> V { return &o->jobs_max_keep_seconds; }, 1, kMaxKeepSeconds,
-       "the longest time that a job may ask for"},
+      {"allow-root", "DIR", [](O o) -> V { return &o->allow_roots; }, 0, 0,
+       "Folder under which jobs may name files; may be repeated. Links and .. are resolved before the check. "
+       "Without it jobs must upload their files",
+       kCommon},
+      {"preload-psf", "PATH[,FIRST,LAST,STEP[,SIZE]]", [](O o) -> V { return &o->preload_psfs; }, 0, 0,
+       "PSF to load before the server is ready, from any folder; may be repeated. With FIRST,LAST,STEP "
+       "(Angstrom) it is also prepared for this grid, in bundles of SIZE fibres (25)",
+       kCommon},
+      {"pin-preloaded", "", [](O o) -> V { return &o->pin_preloaded; }, 0, 0,
+       "Keep preloaded PSFs, however long they are not used"},
+  };
+}
+
+std::vector<Option> JobOptions() {
+  return {
+      {"max-running-jobs", "N", [](O o) -> V { return &o->max_running_jobs; }, 0, kMaxRunningJobs,
+       "Jobs that have a slot at once; some read while others compute. 0: with CUDA twice as many as "
+       "compute at once, otherwise 2",
+       kCommon},
+      {"max-queued-jobs", "N", [](O o) -> V { return &o->max_queued_jobs; }, 0, 2000,
+       "Jobs in the queue; more are refused with a retry delay. With --identities, one identity may fill "
+       "half of it, or its queue-share",
+       kCommon},
+      {"max-queued-bytes", "BYTES", [](O o) -> V { return &o->max_queued_bytes; }, 0, kMaxBytes,
+       "Inputs of the jobs in the queue. 0: the value of --max-upload-total-bytes"},
+      {"max-queued-seconds", "SECONDS", [](O o) -> V { return &o->max_queued_seconds; }, 0, kMaxQueuedSeconds,
+       "Device time that the jobs in the queue are estimated to take. 0: --max-job-seconds for each device"},
+      {"max-job-seconds", "SECONDS", [](O o) -> V { return &o->max_job_seconds; }, 0.1, 10 * kMaxSeconds,
+       "Time from the start of a call to the end of its job; a slower job is ended. For detached jobs the "
+       "time of each run",
+       kCommon},
+  };
+}
+
+std::vector<Option> MemoryOptions() {
+  return {
+      {"device-memory-bytes", "BYTES", [](O o) -> V { return &o->engine.device_memory_bytes; }, 0, kMaxBytes,
+       "Memory of each CUDA device that the engine takes at the start. 0: nine tenths of the free memory",
+       kCommon},
+      {"product-device-bytes", "BYTES", [](O o) -> V { return &o->product_device_bytes; }, 0, kMaxBytes,
+       "Memory of each CUDA device for products, beside --device-memory-bytes: a quarter for spectra that "
+       "wait, the rest for computing. Products that do not fit are computed on the CPU. 0: all are"},
+      {"psf-cache-bytes", "BYTES", [](O o) -> V { return &o->psf_cache_bytes; }, 0, kMaxBytes,
+       "Cache of PSFs, prepared grids, trace references, fiberflats and templates. 0: 1 GiB and, with "
+       "CUDA, the memory of all devices, where the engine evicts the least recently used",
+       kCommon},
+      {"max-workspace-bytes", "BYTES", [](O o) -> V { return &o->engine.max_workspace_bytes; }, 0, kMaxBytes,
+       "Workspaces of the CPU engine. 0: half of the memory of the machine or container"},
+      {"max-upload-bytes", "BYTES", [](O o) -> V { return &o->max_upload_bytes; }, 1, kMaxBytes,
+       "One input, as sent or read, and as decompressed"},
+      {"max-upload-total-bytes", "BYTES", [](O o) -> V { return &o->max_upload_total_bytes; }, 1, kMaxBytes,
+       "All uploads in flight. With --identities, one identity may hold no more of it than it leaves free"},
+      {"max-input-bytes", "BYTES", [](O o) -> V { return &o->max_input_bytes; }, 0, kMaxBytes,
+       "Files that running jobs read and decompress at once, and as much again for the data decoded from "
+       "them. 0: an eighth of the memory each, at least 1 GiB"},
+      {"max-product-bytes", "BYTES", [](O o) -> V { return &o->max_product_bytes; }, 1, kMaxBytes,
+       "Frames for which products are computed, the products, and analyses. A product or analysis that needs "
+       "more fails"},
+      {"max-result-bytes", "BYTES", [](O o) -> V { return &o->max_result_bytes; }, 1, kMaxBytes,
+       "All results that wait to be sent"},
+  };
+}
+
+std::vector<Option> DetachedOptions() {
+  return {
+      {"jobs-dir", "DIR", [](O o) -> V { return &o->jobs_dir; }, 0, 0,
+       "Folder for detached jobs, used by this server alone; created if it does not exist. Without it "
+       "detached jobs are refused",
+       kCommon},
+      {"jobs-disk-bytes", "BYTES", [](O o) -> V { return &o->jobs_disk_bytes; }, 1, kMaxBytes,
+       "Inputs and results of detached jobs on disk. A job that would exceed it is refused with a retry "
+       "delay",
+       kCommon},
+      {"jobs-keep-seconds", "SECONDS", [](O o) -> V { return &o->jobs_keep_seconds; }, 1, kMaxKeepSeconds,
+       "Time from the end of a detached job to its removal with its results, unless the job asks for "
+       "another",
+       kCommon},
+      {"jobs-max-keep-seconds", "SECONDS", [](O o) -> V { return &o->jobs_max_keep_seconds; }, 1,
+       kMaxKeepSeconds, "Longest time that a detached job may ask for instead of --jobs-keep-seconds"},
+      {"jobs-max-kept", "N", [](O o) -> V { return &o->jobs_max_kept; }, 1, kMaxKept,
+       "Detached jobs on disk, including those that have ended; more are refused with a retry delay"},
+  };
+}
+
+std::vector<Option> SecurityOptions() {
+  return {
+      {"tls-certificate", "FILE", [](O o) -> V { return &o->tls_certificate; }, 0, 0,
+       "PEM file with the server's certificate and its chain; read again when it changes", kCommon},
+      {"tls-private-key", "FILE", [](O o) -> V { return &o->tls_private_key; }, 0, 0,
+       "PEM file with the key of --tls-certificate; read again when it changes", kCommon},
+      {"tls-client-ca", "FILE", [](O o) -> V { return &o->tls_client_ca; }, 0, 0,
+       "PEM file with authorities; clients must show a certificate that one of them signed. Read again "
+       "when it changes",
+       kCommon},
+      {"identities", "FILE", [](O o) -> V { return &o->identities; }, 0, 0,
+       "File of the identities, what each may do and its shares; SIGHUP reads it again. Without it "
+       "everyone who can connect may use the server",
+       kCommon, kReloadable},
+      {"insecure-any-address", "", [](O o) -> V { return &o->insecure_any_address; }, 0, 0,
+       "Allow addresses that are not loopback for --listen without TLS and authentication, and for --http"},
+  };
+}
+
+std::vector<Option> OperationOptions() {
+  return {
+      {"grace-seconds", "SECONDS", [](O o) -> V { return &o->grace_seconds; }, 0, kMaxSeconds,
+       "Time that accepted jobs have to finish after SIGTERM or SIGINT", kCommon},
+      {"log-level", "{debug,info,warning,error}", [](O o) -> V { return &o->log_level; }, 0, 0,
+       "Least level of the lines to log; SIGHUP reads it again", kCommon, kReloadable},
+      {"log-format", "{auto,json,text}", [](O o) -> V { return &o->log_format; }, 0, 0,
+       "json: one object per line. text: the same as readable text. auto: text on a terminal, otherwise "
+       "json"},
   };
 }
 
@@ -329,11 +377,18 @@ std::vector<std::string> OptionTexts(const Option& option, const ServerOptions& 
 }
 
 std::vector<Option> OptionTable() {
-  std::vector<Option> all = AccessOptions();
-  std::vector<Option> work = WorkOptions();
-  std::move(work.begin(), work.end(), std::back_inserter(all));
-  std::vector<Option> jobs = JobsOptions();
-  std::move(jobs.begin(), jobs.end(), std::back_inserter(all));
+  std::vector<Option> all;
+  const auto add = [&all](const char* group, const std::vector<Option>& options) {
+    for (const Option& option : options) all.emplace_back(option).group = group;
+  };
+  add("Listening and connections", ListeningOptions());
+  add("Engine and devices", EngineOptions());
+  add("Inputs and access", InputOptions());
+  add("Jobs and queues", JobOptions());
+  add("Memory", MemoryOptions());
+  add("Detached jobs", DetachedOptions());
+  add("Security", SecurityOptions());
+  add("Operation and logging", OperationOptions());
   return all;
 }
 

@@ -20,7 +20,7 @@
 namespace spexd {
 namespace {
 
-constexpr int kMaxConnections = 16384;  // unless the operator asks for more
+constexpr int kMaxConnections = 16384;  // default of --max-connections
 
 bool IsLoopback(const std::string& host) {
   in_addr v4{};

@@ -1,4 +1,4 @@
-// What --preload-psf asks for.
+// The value of --preload-psf.
 #ifndef SPEXD_SERVER_CONFIG_PRELOAD_OPTION_H_
 #define SPEXD_SERVER_CONFIG_PRELOAD_OPTION_H_
 
@@ -12,12 +12,12 @@ namespace spexd {
 
 struct Preload {
   std::string path;
-  std::optional<WavelengthGrid> grid;  // to be prepared on; none: not prepared
+  std::optional<WavelengthGrid> grid;  // grid for which the PSF is prepared; none: it is only loaded
   int bundle_size = 25;
 };
 
-// Parses "PATH", "PATH,first,last,step" or "PATH,first,last,step,bundle size". InvalidArgument, with `name`
-// in front, says what is wrong.
+// Parses "PATH", "PATH,first,last,step" or "PATH,first,last,step,bundle size"; PATH is absolute, wavelengths
+// are in Angstrom. InvalidArgument begins with `name` and states what is wrong.
 absl::StatusOr<Preload> ParsePreload(const std::string& name, const std::string& text);
 
 }  // namespace spexd

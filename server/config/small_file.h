@@ -1,4 +1,4 @@
-// Reading the operator's own files: configuration, identities.
+// Reads small files of the operator: configuration, identities.
 #ifndef SPEXD_SERVER_CONFIG_SMALL_FILE_H_
 #define SPEXD_SERVER_CONFIG_SMALL_FILE_H_
 
@@ -8,8 +8,8 @@
 
 namespace spexd {
 
-// The content of a file of at most 1 MiB. InvalidArgument, with `name` (of the option) in front: it cannot be
-// read, or is larger.
+// Returns the content of a file of at most 1 MiB. InvalidArgument, beginning with `name` (of the option), if
+// the file cannot be read or is larger.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& name, const std::string& path);
 
 }  // namespace spexd

@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 
 bool Missing(const std::string& program) { return RunCommand({"which", program}).exit_code != 0; }
 
-// What `--help` of a command lists: its commands, and its flags with their dashes.
+// What the full help of a command lists: its commands, and its flags with their dashes.
 struct Help {
   Words commands, flags;
 };
@@ -31,7 +31,7 @@ struct Help {
 Help HelpOf(const Words& path) {
   Words arguments = path;
   arguments[0] = BinFolder() + "/" + path[0];
-  arguments.push_back("--help");
+  arguments.push_back(path[0] == "spexd" ? "--help-all" : "--help");
   const CommandResult said = RunCommand(arguments);
   EXPECT_EQ(said.exit_code, 0) << said.output;
   Help help;

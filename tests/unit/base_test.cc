@@ -369,6 +369,17 @@ TEST(Text, OfAMessageIsShortAndHarmless) {
   EXPECT_EQ(ForMessage(std::string(201, 'x')), std::string(200, 'x') + "...");
 }
 
+TEST(Text, OfHelpIsWrappedBelowItsDescriptions) {
+  const std::string words = "one two three four five six seven eight nine ten eleven";
+  const std::string margin(30, ' ');
+  EXPECT_EQ(WrappedHelp("Title\n\n\n  --flag FILE                 " + words + "\n"),
+            "Title\n\n  --flag FILE                 one two three four five six seven eight nine ten\n" +
+                margin + "eleven\n");
+  EXPECT_EQ(WrappedHelp(words + " " + words + "\n"),
+            words + " one two three four five\nsix seven eight nine ten eleven\n");
+  EXPECT_EQ(WrappedHelp(std::string(100, 'x')), std::string(100, 'x') + "\n");
+}
+
 TEST(Text, IsTakenForTheWordThatWasMeant) {
   const std::vector<std::string> words = {"--psf", "--psferr", "--wavelength", "--output", "--output-dir"};
   EXPECT_EQ(MeantWord("--psff", words), "--psf");

@@ -254,20 +254,23 @@ void AddAnalyse(CLI::App* app, Action* action) {
   auto options = std::make_shared<AnalyseOptions>();
   AnalyseOptions& o = *options;
   CLI::App* command = app->add_subcommand(
-      "analyse", "Sky, velocities of stars and redshifts of emission lines of frames and files of spectra");
-  command->add_option("files", o.files,
-                      "A frame, or files of spectra and the frames of exposures' cameras, of spex or of the "
-                      "pipeline; with --server also job:ID of the detached jobs of one exposure");
+      "analyse",
+      "Fit the sky, velocities of stars and redshifts of emission lines in frames and files of spectra");
+  command
+      ->add_option("files", o.files,
+                   "Frame; or files of spectra, or frames of the cameras of exposures, written by spex or "
+                   "the pipeline. With --server also job:ID for the detached jobs of one exposure")
+      ->type_name("FILE");
   AddProductFiles(command, &o.products.files);
   AddProductInputs(command, &o.products.inputs);
   command
       ->add_flag("--sky-subtracted", o.products.inputs.sky_subtracted,
-                 "The frames have no sky in them any more")
+                 "The sky is already subtracted from the frames")
       ->group("Products");
   AddJointFlags(command, &o.joint);
   AddWhereFlags(command, &o.where);
   AddServerJobFlags(command, "Where", &o.job);
-  command->add_option("--nthreads", o.where.threads, "As --threads")
+  command->add_option("--nthreads", o.where.threads, "Same as --threads")
       ->check(CLI::Range(0, 1024))
       ->group("Where");
   command->add_flag("-q,--quiet", o.quiet, "Print errors only");

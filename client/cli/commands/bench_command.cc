@@ -109,35 +109,55 @@ void AddMeasureFlags(CLI::App* command, BenchCommandOptions* options) {
   bench::BenchOptions& b = options->bench;
   const char* group = "Measurement";
   command
-      ->add_option(
-          "--parts", options->parts,
-          "Some of stages,frame,throughput,cold,products,traces; default: all but products and traces")
+      ->add_option("--parts", options->parts,
+                   "Parts to measure, separated by commas: stages, frame, throughput, cold, products, "
+                   "traces. Default: all but products and traces")
+      ->type_name("LIST")
       ->group(group);
-  command->add_flag("--cold", options->cold, "As --parts cold: from the process's start to the first bundle")
+  command
+      ->add_flag("--cold", options->cold,
+                 "Measure the time from the start of the process to the first bundle; same as --parts cold")
       ->group(group);
-  command->add_option("--repeats", b.repeats, "Frames to take medians of; default: 9, CPU 3")
+  command
+      ->add_option("--repeats", b.repeats,
+                   "Frames per measurement, of which the median is reported. Default: 9, on the CPU 3")
       ->check(CLI::Range(1, 100000))
       ->group(group);
-  command->add_option("--warmup", b.warmup, "Frames before each measurement; default: 3, CPU 1")
+  command
+      ->add_option("--warmup", b.warmup, "Untimed frames before each measurement. Default: 3, on the CPU 1")
       ->check(CLI::Range(0, 1000))
       ->group(group);
-  command->add_option("--in-flight", b.in_flight, "Frames in flight for throughput; default: 1,2,4, CPU 1")
+  command
+      ->add_option(
+          "--in-flight", b.in_flight,
+          "Numbers of frames at once for throughput, separated by commas. Default: 1,2,4, on the CPU 1")
+      ->type_name("LIST")
       ->delimiter(',')
       ->group(group);
-  command->add_option("--seconds", b.seconds, "Each throughput takes at least so long, and --repeats frames")
+  command
+      ->add_option(
+          "--seconds", b.seconds,
+          "Least duration of each throughput measurement, which also takes at least --repeats frames")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(RealRange(0.0, 1e5))
       ->group(group);
-  command->add_flag("--check,!--no-check", b.check, "Refuse to time wrong results (default)")->group(group);
+  command
+      ->add_flag("--check,!--no-check", b.check,
+                 "Check the results before timing, and stop if they are wrong (default)")
+      ->group(group);
   const auto peak = [&](const char* flag, std::optional<double>* value, const char* text) {
     command->add_option(flag, *value, text)
         ->check(RealRange(1.0, 1e18))
-        ->group("Peaks that floors follow from (default: an H200's for CUDA; measured for the CPU)");
+        ->group("Peak rates for the floors (default: those of an H200 for CUDA, measured for the CPU)");
   };
-  peak("--peak-flops", &b.peaks.flops, "float64 operations a second; H200: 33.5e12");
-  peak("--peak-matrix-flops", &b.peaks.matrix_flops, "The same of matrix units; H200: 60e12");
-  peak("--peak-bytes", &b.peaks.bytes, "Bytes of memory read and written a second; H200: 4.2e12");
-  peak("--peak-link-bytes", &b.peaks.link_bytes, "Bytes to or from the host a second; H200: 55e9");
+  peak("--peak-flops", &b.peaks.flops, "Peak rate of float64 operations per second. H200: 33.5e12");
+  peak("--peak-matrix-flops", &b.peaks.matrix_flops,
+       "Peak rate of float64 operations per second of the matrix units. H200: 60e12");
+  peak("--peak-bytes", &b.peaks.bytes,
+       "Peak rate of memory reads and writes in bytes per second. H200: 4.2e12");
+  peak("--peak-link-bytes", &b.peaks.link_bytes,
+       "Peak rate of transfers to or from the host in bytes per second. H200: 55e9");
 }
 
 }  // namespace
@@ -146,18 +166,22 @@ void AddBench(CLI::App* app, Action* action) {
   auto options = std::make_shared<BenchCommandOptions>();
   BenchCommandOptions& o = *options;
   CLI::App* command = app->add_subcommand(
-      "bench", "Time the engine: stages beside their floors, frames, throughput, cold start");
+      "bench", "Time the engine: stages and their floors, frames, throughput, cold start");
   const char* frame = "Frame";
-  command->add_option("-i,--input", o.input, "Preprocessed frame; default: simulated in memory")
+  command
+      ->add_option("-i,--input", o.input,
+                   "Preprocessed frame (.fits, .fits.gz). Default: a frame simulated in memory")
+      ->type_name("FILE")
       ->group(frame);
-  command->add_option("-p,--psf", o.psf, "Its PSF")->group(frame);
-  command->add_option("-w,--wavelength", o.wavelength, "wmin,wmax,dw in Angstrom")
+  command->add_option("-p,--psf", o.psf, "PSF file of --input")->type_name("FILE")->group(frame);
+  command->add_option("-w,--wavelength", o.wavelength, "Wavelength grid: first, last and step in Angstrom")
+      ->type_name("WMIN,WMAX,DW")
       ->capture_default_str()
       ->group(frame);
-  command->add_option("--fibres", o.simulator.fibres, "Fibres to simulate")
+  command->add_option("--fibres", o.simulator.fibres, "Number of fibres to simulate")
       ->capture_default_str()
       ->group(frame);
-  command->add_option("--rows", o.simulator.rows, "CCD rows to simulate; 0: the r camera's")
+  command->add_option("--rows", o.simulator.rows, "Number of CCD rows to simulate. 0: as in the r camera")
       ->capture_default_str()
       ->group(frame);
   command->add_option("--seed", o.simulator.seed, "Random seed of the simulation")
@@ -165,31 +189,40 @@ void AddBench(CLI::App* app, Action* action) {
       ->group(frame);
 
   const char* engine = "Engine";
-  command->add_option("--device", o.engine.device, "cpu, cuda or auto")
+  command->add_option("--device", o.engine.device, "Engine. auto: CUDA, or the CPU if CUDA is not available")
       ->capture_default_str()
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->group(engine);
-  command->add_option("--devices", o.devices, "CUDA devices, such as 0,2; default: all")->group(engine);
-  command->add_option("--threads", o.engine.threads, "Threads of the CPU engine; 0: one per processor")
+  command->add_option("--devices", o.devices, "CUDA devices by their CUDA numbers, such as 0,2. Default: all")
+      ->type_name("LIST")
+      ->group(engine);
+  command->add_option("--threads", o.engine.threads, "Threads of the CPU engine. 0: one per processor")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024))
       ->group(engine);
   command
-      ->add_option("--device-memory-bytes", o.engine.device_memory_bytes,
-                   "Taken of each CUDA device; 0: nine tenths of what is free")
+      ->add_option(
+          "--device-memory-bytes", o.engine.device_memory_bytes,
+          "Memory of each CUDA device that the engine takes, in bytes. 0: nine tenths of the free memory")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
       ->group("Engine");
-  command->add_option("--jobs-per-device", o.engine.jobs_per_device, "That run on one CUDA device at once")
+  command
+      ->add_option("--jobs-per-device", o.engine.jobs_per_device,
+                   "Jobs that compute at once on each CUDA device")
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxInFlight))
       ->group(engine);
   AddMeasureFlags(command, &o);
 
   const char* output = "Output";
-  command->add_option("--json", o.json, "Write all samples to this file")->group(output);
-  command->add_option("--plot", o.plot, "Draw stages and throughput (.png, .pdf, .svg)")->group(output);
-  command->add_flag("-q,--quiet", o.quiet, "No progress on stderr")->group(output);
+  command->add_option("--json", o.json, "JSON file to write, with all samples")
+      ->type_name("FILE")
+      ->group(output);
+  command->add_option("--plot", o.plot, "Picture of stages and throughput to write (.png, .pdf, .svg)")
+      ->type_name("FILE")
+      ->group(output);
+  command->add_flag("-q,--quiet", o.quiet, "Print no progress on stderr")->group(output);
   command->callback([options, action] { *action = [options] { return RunBenchCommand(*options); }; });
 }
 

@@ -152,12 +152,11 @@ absl::StatusOr<int> Check(const JobFlags& flags) {
 
 void AddCheck(CLI::App* app, Action* action) {
   auto flags = std::make_shared<JobFlags>();
-  CLI::App* command = app->add_subcommand(
-      "check",
-      "Tell what an extraction would say of a frame and a PSF, without extracting: exit code 0 if it would take "
-      "them, 1 if it would refuse them, 2 if a file cannot be read");
-  command->add_option("image", flags->input, "Preprocessed frame")->required();
-  command->add_option("psf", flags->psf, "PSF file")->required();
+  CLI::App* command = app->add_subcommand("check",
+                                          "Check whether a frame can be extracted with a PSF. Exit code 0: "
+                                          "it can; 1: it would be refused; 2: a file cannot be read");
+  command->add_option("image", flags->input, "Preprocessed frame")->type_name("FILE")->required();
+  command->add_option("psf", flags->psf, "PSF file")->type_name("FILE")->required();
   AddExtractionFlags(command, flags.get());
   command->callback([flags, action] {
     *action = [flags] {

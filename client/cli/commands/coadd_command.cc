@@ -78,32 +78,35 @@ void AddCoadd(CLI::App* app, Action* action) {
   auto options = std::make_shared<CoaddOptions>();
   CoaddOptions& o = *options;
   CLI::App* command =
-      app->add_subcommand("coadd", "Add frames of all cameras and exposures target by target");
+      app->add_subcommand("coadd", "Add up the frames of all cameras and exposures, target by target");
   command
-      ->add_option(
-          "frames", o.frames,
-          "Frames without sky, of spex or of the pipeline; those of cameras b, r and z become arms of "
-          "one file")
+      ->add_option("frames", o.frames,
+                   "Sky-subtracted frames, written by spex or the pipeline. The cameras b, r and z become "
+                   "the arms of one file")
+      ->type_name("FILE")
       ->required();
-  command->add_option("-o,--output", o.output, "File of spectra to write")->required();
+  command->add_option("-o,--output", o.output, "File of spectra to write")->type_name("FILE")->required();
   CLI::Option* const velocities =
       command
-          ->add_option(
-              "--velocities", o.shifts.velocities,
-              "Velocity at which each frame sees light, km/s, in the order of the frames, as 0,17,-23")
+          ->add_option("--velocities", o.shifts.velocities,
+                       "Velocities of the frames in km/s, in the order of the frames, such as 0,17,-23")
+          ->type_name("LIST")
           ->delimiter(',')
           ->expected(1)
           ->take_all()
           ->allow_extra_args(false);
-  CLI::Option* const column = command->add_option("--velocity-column", o.shifts.column,
-                                                  "Column of the fibermaps that has each fibre's, km/s");
-  CLI::Option* const barycentric = command->add_flag(
-      "--barycentric", o.shifts.barycentric, "By each frame's pointing and time; the coadd is barycentric");
+  CLI::Option* const column =
+      command
+          ->add_option("--velocity-column", o.shifts.column,
+                       "Column of the fibermaps with the velocity of each fibre in km/s")
+          ->type_name("NAME");
+  CLI::Option* const barycentric =
+      command->add_flag("--barycentric", o.shifts.barycentric,
+                        "Correct each frame by its pointing and time; the coadd is barycentric");
   column->excludes(velocities);
   barycentric->excludes(velocities)->excludes(column);
   for (CLI::Option* const option : {velocities, column, barycentric}) option->group("Shifted frames");
-  command->add_option("--threads", o.threads, "Threads; 0: as many as there are processors")
-      ->check(CLI::Range(0, 1024));
+  command->add_option("--threads", o.threads, "Threads. 0: one per processor")->check(CLI::Range(0, 1024));
   command->add_flag("-q,--quiet", o.quiet, "Print errors only");
   command->callback([options, action] {
     *action = [options] {

@@ -141,21 +141,28 @@ void AddCompare(CLI::App* app, Action* action) {
   auto options = std::make_shared<CompareCommandOptions>();
   CompareCommandOptions& o = *options;
   CLI::App* command = app->add_subcommand(
-      "compare", "Compare two frames, or a frame with simulated truth; exit 1 beyond a limit");
-  command->add_option("a", o.a, "Frame")->required();
-  command->add_option("b", o.b, "Reference frame");
-  command->add_option("--max-pull", o.max_pull, "Limit of |flux A - flux B| sqrt(ivar B)");
-  command->add_option("--max-ivar", o.max_ivar, "Limit of the relative difference of sqrt(ivar)");
-  command->add_option("--max-resolution", o.max_resolution, "Limit of the difference of resolution elements");
+      "compare", "Compare two frames, or a frame with simulated truth. Exit code 1: beyond a limit");
+  command->add_option("a", o.a, "Frame to compare")->type_name("FILE")->required();
+  command->add_option("b", o.b, "Reference frame. Leave it out with --truth")->type_name("FILE");
+  command->add_option("--max-pull", o.max_pull, "Largest allowed pull: |flux A - flux B| sqrt(ivar B)");
+  command->add_option("--max-ivar", o.max_ivar, "Largest allowed relative difference of sqrt(ivar)");
+  command->add_option("--max-resolution", o.max_resolution,
+                      "Largest allowed difference of elements of the resolution");
   command->add_option("--max-mask-differences", o.max_mask_differences,
-                      "Limit of the bins whose MASK differs");
+                      "Largest allowed number of bins whose MASK differs");
   command
       ->add_option("--min-within", o.min_within,
-                   "PULL,FRACTION: at least this fraction of pulls below PULL; repeatable")
+                   "Least allowed fraction of pulls below PULL; may be repeated")
+      ->type_name("PULL,FRACTION")
       ->take_all();
-  command->add_option("--truth", o.truth, "Compare with simulated truth instead of a frame");
-  command->add_option("--truth-sigma-range", o.truth_sigma_range,
-                      "LOW,HIGH: limits of the robust sigma of pulls");
+  command
+      ->add_option("--truth", o.truth,
+                   "File of simulated truth to compare with, instead of a reference frame")
+      ->type_name("FILE");
+  command
+      ->add_option("--truth-sigma-range", o.truth_sigma_range,
+                   "Allowed range of the robust standard deviation of the pulls")
+      ->type_name("LOW,HIGH");
   command->callback([options, action] { *action = [options] { return RunCompare(*options); }; });
 }
 

@@ -34,8 +34,8 @@ namespace spexd::cli {
 namespace {
 
 constexpr char kServerHelp[] =
-    "host:port, unix:/path, dns:///name:port for all addresses of a name, each a server of its own, or "
-    "several, separated by commas";
+    "Servers, separated by commas: host:port, unix:/path, or dns:///name:port for all addresses of a name, "
+    "each of which is a server";
 constexpr double kMaxSeconds = 4294967295;
 
 struct DetachedCommandOptions {
@@ -95,7 +95,7 @@ absl::StatusOr<client::Submitted> Submit(const DetachedCommandOptions& options, 
 int RunSubmit(const DetachedCommandOptions& options) {
   std::stop_source stop;
   const InterruptGuard interrupt(stop);
-  const std::vector<std::string> idle = IdleFlags(options.job, /*on_server=*/true);
+  const std::vector<std::string> idle = IdleFlags(options.job);
   if (!idle.empty() && !options.quiet) {
     std::fprintf(stderr, "spex: without effect here: %s\n", absl::StrJoin(idle, ", ").c_str());
   }
@@ -211,7 +211,8 @@ int RunCancel(const DetachedCommandOptions& options) {
 }
 
 void AddTimeout(CLI::App* command, DetachedCommandOptions* options) {
-  command->add_option("--timeout", options->timeout, "Seconds to wait for the answer of each server")
+  command->add_option("--timeout", options->timeout, "Time to wait for the answer of each server")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(RealRange(0.001, 1e7));
 }
@@ -221,33 +222,34 @@ void AddTimeout(CLI::App* command, DetachedCommandOptions* options) {
 void AddSubmit(CLI::App* app, Action* action) {
   auto options = std::make_shared<DetachedCommandOptions>();
   DetachedCommandOptions& o = *options;
-  CLI::App* command =
-      app->add_subcommand("submit", "Bring a job to a server that runs it by itself; prints the job's id");
+  CLI::App* command = app->add_subcommand(
+      "submit", "Submit a detached job, which the server runs without a client; prints the job's id");
   AddInputFlags(command, &o.job);
   AddJobFlags(command, "Server", &o.job);
-  command->add_flag("-m,--model", o.model, "Also make the model image, for spex watch --model")
+  command->add_flag("-m,--model", o.model, "Also compute the model image, for spex watch --model")
       ->group("Extraction");
   AddAskedProducts(command, &o.asked);
   AddServerFlags(command, kServerHelp, "Server", &o.server);
   command
-      ->add_option(
-          "--request-id", o.request_id,
-          "Name of the job, 1 to 128 characters: the same again gives the same job on one server; of several "
-          "it also says which is tried first; default: random")
+      ->add_option("--request-id", o.request_id,
+                   "Name of the job, 1 to 128 characters. On one server the same name gives the same job "
+                   "again; of several servers it determines which is tried first. Default: random")
+      ->type_name("NAME")
       ->group("Server");
-  command->add_option("--keep", o.keep, "Seconds for which the results stay; 0: as the server has it")
+  command
+      ->add_option("--keep", o.keep, "Time for which the server keeps the results. 0: the server's default")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(CLI::Range(0.0, kMaxSeconds))
       ->group("Server");
   command
-      ->add_option(
-          "--deadline", o.deadline,
-          "Seconds from the submission after which the job ends if it has not, whether it waits or runs; 0: "
-          "no deadline")
+      ->add_option("--deadline", o.deadline,
+                   "Time from the submission after which a job that waits or runs is ended. 0: no deadline")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(CLI::Range(0.0, kMaxSeconds))
       ->group("Server");
-  command->add_flag("-q,--quiet", o.quiet, "Print the id and errors only")->group("Messages");
+  command->add_flag("-q,--quiet", o.quiet, "Print only the id and errors")->group("Messages");
   command->callback([options, action] { *action = [options] { return RunSubmit(*options); }; });
 }
 
@@ -256,12 +258,13 @@ void AddWatch(CLI::App* app, Action* action) {
   DetachedCommandOptions& o = *options;
   o.output.wants_scores = false;  // the job may have been submitted without scores
   CLI::App* command = app->add_subcommand(
-      "watch", "Wait for a submitted job, write its frame, and let the server remove the results");
-  command->add_option("job", o.job_id, "The job's id")->required();
+      "watch", "Wait for a detached job, write its frame, and let the server remove the results");
+  command->add_option("job", o.job_id, "Id of the job")->type_name("ID")->required();
   AddOutputFlags(command, &o.output);
   AddProductFiles(command, &o.products);
   AddServerFlags(command, kServerHelp, "Server", &o.server);
-  command->add_option("--timeout", o.watch_timeout, "Give up after so many seconds; the job goes on")
+  command->add_option("--timeout", o.watch_timeout, "Time after which spex gives up; the job continues")
+      ->type_name("SECONDS")
       ->check(RealRange(0.001, 1e7))
       ->group("Server");
   command->callback([options, action] { *action = [options] { return RunWatch(*options); }; });
@@ -269,20 +272,22 @@ void AddWatch(CLI::App* app, Action* action) {
 
 void AddJobs(CLI::App* app, Action* action) {
   auto options = std::make_shared<DetachedCommandOptions>();
-  CLI::App* command = app->add_subcommand("jobs", "The submitted jobs of a server, newest first");
+  CLI::App* command = app->add_subcommand("jobs", "List the detached jobs of servers, newest first");
   AddServerFlags(command, kServerHelp, "Server", &options->server);
-  command->add_option("--state", options->states, "Only these: queued, running, done, failed, cancelled")
+  command
+      ->add_option("--state", options->states,
+                   "List only jobs in these states; may be repeated, or separated by commas")
       ->delimiter(',')
       ->check(CLI::IsMember({"queued", "running", "done", "failed", "cancelled"}));
-  command->add_flag("--json", options->json, "As JSON: an array with an object of each server");
+  command->add_flag("--json", options->json, "Print JSON: an array with an object for each server");
   AddTimeout(command, options.get());
   command->callback([options, action] { *action = [options] { return RunJobs(*options); }; });
 }
 
 void AddCancel(CLI::App* app, Action* action) {
   auto options = std::make_shared<DetachedCommandOptions>();
-  CLI::App* command = app->add_subcommand("cancel", "Stop a submitted job; prints its id and state");
-  command->add_option("job", options->job_id, "The job's id")->required();
+  CLI::App* command = app->add_subcommand("cancel", "Cancel a detached job; prints its id and state");
+  command->add_option("job", options->job_id, "Id of the job")->type_name("ID")->required();
   AddServerFlags(command, kServerHelp, "Server", &options->server);
   AddTimeout(command, options.get());
   command->callback([options, action] { *action = [options] { return RunCancel(*options); }; });

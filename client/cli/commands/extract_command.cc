@@ -216,39 +216,44 @@ int RunExtract(ExtractCommandOptions options) {
 void AddFileFlags(CLI::App* command, ExtractCommandOptions* options) {
   ExtractCommandOptions& o = *options;
   command
-      ->add_option("-i,--input", o.inputs, "Preprocessed frames (.fits, .fits.gz); several with --output-dir")
+      ->add_option("-i,--input", o.inputs,
+                   "Preprocessed frame (.fits, .fits.gz); with --output-dir one or more")
+      ->type_name("FILE")
       ->required()
       ->group("Files");
   command
-      ->add_option(
-          "-p,--psf", o.psfs,
-          "PSF file; on a server also sha256:HASH of a loaded one; of several frames one for all, or one "
-          "for each in their order")
+      ->add_option("-p,--psf", o.psfs,
+                   "PSF file, or on a server sha256:HASH of a loaded PSF. For several frames: one for all, "
+                   "or one for each in their order")
+      ->type_name("FILE")
       ->required()
       ->group("Files");
   AddOutputFlags(command, &o.output);
   CLI::Option* frame = command->get_option("--output")->required(false);
   CLI::Option* psf =
       command
-          ->add_option("--psf-out", o.output.psf,
-                       "With --trace-shifts: also write the PSF with the traces that the frame was "
-                       "extracted with")
+          ->add_option(
+              "--psf-out", o.output.psf,
+              "With --trace-shifts: PSF to write, with the traces with which the frame was extracted")
+          ->type_name("FILE")
           ->group("Files");
   CLI::Option* folder =
       command
           ->add_option("--output-dir", o.folders.frames,
-                       "Folder for frames of any number: preproc-X.fits becomes frame-X.fits")
+                       "Folder to write one or more frames to: preproc-X.fits becomes frame-X.fits")
+          ->type_name("DIR")
           ->excludes(frame)
           ->excludes(command->get_option("--model"))
           ->excludes(psf)
           ->group("Files");
   command
       ->add_option("--model-dir", o.folders.models,
-                   "With --output-dir: also write the model images, model-X.fits")
+                   "With --output-dir: folder to write the model images to, model-X.fits")
+      ->type_name("DIR")
       ->needs(folder)
       ->group("Files");
   AddProductNames(command, &o.batch_products)->needs(folder);
-  AddInFlightFlag(command, "With --output-dir: frames at once", &o.in_flight)->needs(folder);
+  AddInFlightFlag(command, "With --output-dir: frames in progress at once", &o.in_flight)->needs(folder);
 }
 
 }  // namespace
@@ -265,7 +270,7 @@ void AddExtract(CLI::App* app, Action* action) {
   AddWhereFlags(command, &o.where);
   command
       ->add_option("--loglevel", o.loglevel,
-                   "debug, info, warn or error: debug is --verbose, the last two are --quiet")
+                   "Level of messages. debug: same as --verbose. warn, error: same as --quiet")
       ->check(CLI::IsMember({"debug", "info", "warn", "warning", "error", "critical"}, CLI::ignore_case))
       ->group("Messages");
   command->callback([options, action] {

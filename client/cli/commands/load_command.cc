@@ -98,23 +98,27 @@ int RunLoadCommand(const LoadCommandOptions& options) {
 void AddArrivalFlags(CLI::App* command, LoadCommandOptions* options) {
   LoadCommandOptions& o = *options;
   const char* group = "Arrivals";
-  CLI::Option* rate =
-      command
-          ->add_option("--rate", o.rate,
-                       "Jobs arrive at random, so many a second, whether or not others have ended")
-          ->check(RealRange(1e-3, 1e5))
-          ->excludes("--clients")
-          ->excludes("--frames")
-          ->group(group);
-  command->add_option("--seconds", o.seconds, "Time in which they arrive")
+  CLI::Option* rate = command
+                          ->add_option("--rate", o.rate,
+                                       "Mean number of jobs per second, which arrive at random times, "
+                                       "whether or not earlier jobs have ended")
+                          ->check(RealRange(1e-3, 1e5))
+                          ->excludes("--clients")
+                          ->excludes("--frames")
+                          ->group(group);
+  command->add_option("--seconds", o.seconds, "Time for which jobs arrive")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(RealRange(0.01, 1e6))
       ->needs(rate)
       ->group(group);
-  command->add_option("--seed", o.seed, "Of their times; default: a random one, which is printed")
+  command->add_option("--seed", o.seed, "Random seed of the arrival times. Default: random, and printed")
       ->needs(rate)
       ->group(group);
-  command->add_option("--at-once", o.load.open_clients, "Jobs under way at most; others wait here, and count")
+  command
+      ->add_option("--at-once", o.load.open_clients,
+                   "Largest number of jobs in progress at once. Other jobs wait in spex, and their waiting "
+                   "time counts")
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxClients))
       ->needs(rate)
@@ -122,11 +126,12 @@ void AddArrivalFlags(CLI::App* command, LoadCommandOptions* options) {
   CLI::Option* goal =
       command
           ->add_option("--latency-goal", o.goal,
-                       "Search the highest rate at which jobs end within so many seconds, from --rate on")
+                       "Find the highest rate at which jobs end within this time, starting from --rate")
+          ->type_name("SECONDS")
           ->check(RealRange(1e-3, 1e5))
           ->needs(rate)
           ->group(group);
-  command->add_option("--percentile", o.percentile, "Percentage of the jobs that must")
+  command->add_option("--percentile", o.percentile, "Percentage of the jobs that must meet --latency-goal")
       ->capture_default_str()
       ->check(RealRange(1.0, 100.0))
       ->needs(goal)
@@ -139,56 +144,69 @@ void AddLoad(CLI::App* app, Action* action) {
   auto options = std::make_shared<LoadCommandOptions>();
   LoadCommandOptions& o = *options;
   o.load.threads = 0;
-  CLI::App* command =
-      app->add_subcommand("load", "Time a server under many clients, beside what decoding takes here");
+  CLI::App* command = app->add_subcommand(
+      "load", "Time a server under many clients, and the decoding of frames on this machine");
   const char* frame = "Frames";
-  command->add_option("-i,--input", o.load.images, "Preprocessed frames; each is measured by itself")
+  command->add_option("-i,--input", o.load.images, "Preprocessed frames; each is measured separately")
+      ->type_name("FILE")
       ->required()
       ->group(frame);
-  command->add_option("-p,--psf", o.load.psf, "Their PSF; each job gets a copy of its own")
+  command->add_option("-p,--psf", o.load.psf, "PSF file of the frames; each job gets its own copy")
+      ->type_name("FILE")
       ->required()
       ->group(frame);
   command
-      ->add_option("-w,--wavelength", o.wavelength,
-                   "wmin,wmax,dw in Angstrom; default: the PSF's range at 0.8")
+      ->add_option(
+          "-w,--wavelength", o.wavelength,
+          "Wavelength grid: first, last and step in Angstrom. Default: the range of the PSF in steps of 0.8")
+      ->type_name("WMIN,WMAX,DW")
       ->group(frame);
-  command->add_option("-n,--nspec", o.load.fibres, "Fibres of each frame; default: all")
+  command
+      ->add_option("-n,--nspec", o.load.fibres, "Number of fibres to extract from each frame. Default: all")
       ->check(CLI::Range(1, kMaxFibres))
       ->group(frame);
 
   const char* server = "Server";
-  AddServerFlags(command, "host:port or unix:/path; one server", server, &o.server);
-  command->add_option("--by", o.ways, "How it gets the files: path, upload or both")
+  AddServerFlags(command, "Server: host:port or unix:/path", server, &o.server);
+  command
+      ->add_option("--by", o.ways, "How the server gets the files: path, upload or both, separated by commas")
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::IsMember({"path", "upload"}))
       ->group(server);
   command
       ->add_option("--folder", o.load.folder,
-                   "Where the copies of the PSF are made, which the server must be allowed to read by path; "
-                   "default: the folder for temporary files")
+                   "Folder for copies of the PSF. For --by path the server must be allowed to read it. "
+                   "Default: the folder for temporary files")
+      ->type_name("DIR")
       ->group(server);
 
   const char* group = "Measurement";
-  command->add_option("--clients", o.load.clients, "Clients at once, one row of the table for each number")
+  command
+      ->add_option("--clients", o.load.clients,
+                   "Numbers of clients at once, separated by commas: one row of the table for each")
+      ->type_name("LIST")
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxClients))
       ->group(group);
-  command->add_option("--frames", o.load.frames, "Frames of each row; default: 4 for each client, at least 8")
+  command->add_option("--frames", o.load.frames, "Frames per row. Default: 4 for each client, at least 8")
       ->check(CLI::Range(1, 100000))
       ->group(group);
   command
       ->add_flag("--ceiling,!--no-ceiling", o.load.ceiling,
-                 "Measure first what decoding the frames takes here, without a server (default)")
+                 "First measure the decoding of the frames on this machine, without a server (default)")
       ->group(group);
-  command->add_option("--threads", o.load.threads, "That decode at once then; 0: one per processor")
+  command
+      ->add_option("--threads", o.load.threads,
+                   "Threads that decode at once in this measurement. 0: one per processor")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024))
       ->group(group);
   command
       ->add_option("--ceiling-seconds", o.load.ceiling_seconds,
-                   "Each figure of decoding takes at least so long")
+                   "Least duration of each measurement of decoding")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(RealRange(0.0, 1e5))
       ->group(group);
@@ -197,8 +215,10 @@ void AddLoad(CLI::App* app, Action* action) {
 
   AddAskedProducts(command, &o.load.products);
 
-  command->add_option("--json", o.json, "Write all samples to this file")->group("Output");
-  command->add_flag("-q,--quiet", o.quiet, "No progress on stderr")->group("Output");
+  command->add_option("--json", o.json, "JSON file to write, with all samples")
+      ->type_name("FILE")
+      ->group("Output");
+  command->add_flag("-q,--quiet", o.quiet, "Print no progress on stderr")->group("Output");
   command->callback([options, action] { *action = [options] { return RunLoadCommand(*options); }; });
 }
 

@@ -177,25 +177,27 @@ void AddWatchFlags(CLI::App* command, CLI::Option* list, CLI::Option* part, Nigh
   CLI::Option* watch =
       command
           ->add_option("--watch", options->watch,
-                       "Instead of a list: extract the frames of this folder, preproc-*.fits, "
-                       ".fits.gz or .fits.fz, and those that appear there, until Ctrl-C or "
-                       "SIGTERM")
+                       "Folder to use instead of a list: extract its frames (preproc-*.fits, .fits.gz, "
+                       ".fits.fz) and those that appear in it, until Ctrl-C or SIGTERM")
+          ->type_name("DIR")
           ->excludes(list)
           ->excludes(part)
           ->group("Files");
   CLI::Option* psf_for =
       command
-          ->add_option("--psf-for", options->psf_for,
-                       "With --watch: CAMERA=FILE, the PSF of frames whose header has that "
-                       "CAMERA; once for each camera")
+          ->add_option(
+              "--psf-for", options->psf_for,
+              "With --watch: the PSF of the frames whose header has this CAMERA; once for each camera")
+          ->type_name("CAMERA=FILE")
           ->needs(watch)
           ->group("Files");
-  CLI::Option* folder = command
-                            ->add_option("--output-dir", options->folders.frames,
-                                         "With --watch: the folder for frames; preproc-X.fits becomes "
-                                         "frame-X.fits")
-                            ->needs(watch)
-                            ->group("Files");
+  CLI::Option* folder =
+      command
+          ->add_option("--output-dir", options->folders.frames,
+                       "With --watch: folder to write frames to; preproc-X.fits becomes frame-X.fits")
+          ->type_name("DIR")
+          ->needs(watch)
+          ->group("Files");
   watch->needs(psf_for)->needs(folder);
 }
 
@@ -205,31 +207,39 @@ void AddNight(CLI::App* app, Action* action) {
   auto options = std::make_shared<NightCommandOptions>();
   NightCommandOptions& o = *options;
   CLI::App* command = app->add_subcommand(
-      "night",
-      "Extract the frames of a list, or those that appear in a folder, and go on where an earlier run ended");
-  CLI::Option* list = command->add_option(
-      "list", o.list,
-      "Text table: a first line with the columns image psf output [model] [expid] [wavelength] .., then a "
-      "frame a line");
-  CLI::Option* part =
-      command->add_option("--part", o.part, "Only every K-th frame, as 2/8 for the second of eight parts")
-          ->group("Files");
+      "night", "Extract the frames of a list, or those that appear in a folder; continues an earlier run");
+  CLI::Option* list = command
+                          ->add_option("list", o.list,
+                                       "Text table. The first line names the columns: image psf output "
+                                       "[model] [expid] [wavelength] ...; each further line is a frame")
+                          ->type_name("FILE");
+  CLI::Option* part = command
+                          ->add_option("--part", o.part,
+                                       "Part of the list to extract, K/N: every N-th frame, starting from "
+                                       "the K-th. 2/8 is the second of eight parts")
+                          ->type_name("K/N")
+                          ->group("Files");
   AddWatchFlags(command, list, part, &o);
-  command->add_option("--json", o.json, "Write what became of every frame")->group("Files");
-  command
-      ->add_option("--report", o.report, "Write what needs attention, pictures and tables as one HTML page")
+  command->add_option("--json", o.json, "JSON file to write, with the result of every frame")
+      ->type_name("FILE")
       ->group("Files");
-  command->add_option("--plot", o.plot, "Draw the night (.png, .pdf, .svg)")->group("Files");
   command
-      ->add_option(
-          "--metrics-file", o.metrics,
-          "Keep a file of metrics up to date, for the textfile collector of Prometheus's node_exporter "
-          "(.prom)")
+      ->add_option("--report", o.report, "HTML page to write, with what needs attention, pictures and tables")
+      ->type_name("FILE")
+      ->group("Files");
+  command->add_option("--plot", o.plot, "Picture of the night to write (.png, .pdf, .svg)")
+      ->type_name("FILE")
+      ->group("Files");
+  command
+      ->add_option("--metrics-file", o.metrics,
+                   "File of metrics to keep up to date (.prom), for the textfile collector of Prometheus's "
+                   "node_exporter")
+      ->type_name("FILE")
       ->group("Files");
   AddJobFlags(command, "Where", &o.job);
   AddProductNames(command, &o.products.names);
   AddProductInputs(command, &o.products.inputs);
-  AddInFlightFlag(command, "Frames at once", &o.in_flight);
+  AddInFlightFlag(command, "Frames in progress at once", &o.in_flight);
   AddWhereFlags(command, &o.where);
   AddMessageFlags(command, &o.output);
   command->callback([options, action] {

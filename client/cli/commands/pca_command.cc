@@ -78,26 +78,35 @@ void AddPca(CLI::App* app, Action* action) {
   auto options = std::make_shared<PcaFlags>();
   PcaFlags& o = *options;
   CLI::App* command = app->add_subcommand(
-      "pca", "Principal components of what the sky model leaves in the sky fibres of frames");
-  command->add_option("frames", o.frames, "Frames on one grid, of spex or of the pipeline, in order of time")
-      ->required();
-  command->add_option("-o,--output", o.output, "File of components to write; spex plot draws it")->required();
+      "pca", "Compute principal components of what the sky model leaves in the sky fibres of frames");
   command
-      ->add_option("--components", o.components,
-                   "How many, the largest variance first; up to as many as there are wavelengths")
+      ->add_option("frames", o.frames,
+                   "Frames on one wavelength grid, in order of time, written by spex or the pipeline")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("-o,--output", o.output, "File of components to write, for spex plot")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option(
+          "--components", o.components,
+          "Number of components, those with the largest variance first; at most the number of wavelengths")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000));
-  command->add_option("--fiberflat", o.fiberflat, "Fiberflat to divide all by first (HDU FIBERFLAT)");
+  command
+      ->add_option("--fiberflat", o.fiberflat,
+                   "Fiberflat by which all frames are divided first (HDU FIBERFLAT)")
+      ->type_name("FILE");
   command
       ->add_option("--forget", o.options.forget,
-                   "Factor of what came before with each frame; 1: all frames count alike")
+                   "Factor by which each frame reduces the weight of all earlier ones. 1: all frames have "
+                   "the same weight")
       ->capture_default_str()
       ->check(RealRange(0.01, 1.0));
-  command->add_option("--clip", o.options.clip, "Residuals beyond so many sigma count as so many")
+  command->add_option("--clip", o.options.clip, "Limit in sigma to which larger residuals are reduced")
       ->capture_default_str()
       ->check(RealRange(1.0, 1e6));
-  command->add_option("--threads", o.threads, "Threads; 0: as many as there are processors")
-      ->check(CLI::Range(0, 1024));
+  command->add_option("--threads", o.threads, "Threads. 0: one per processor")->check(CLI::Range(0, 1024));
   command->add_flag("-q,--quiet", o.quiet, "Print errors only");
   command->callback([options, action] { *action = ActionOf(options, RunPca); });
 }

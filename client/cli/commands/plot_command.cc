@@ -122,19 +122,24 @@ int RunPlot(const PlotCommandOptions& options) {
 
 // Adds the flags of products, which exclude `others`.
 void AddProducts(CLI::App* command, const std::vector<CLI::Option*>& others, PlotCommandOptions* options) {
-  CLI::Option* const flags[] = {command->add_option("--velocities", options->velocities,
-                                                    "Draw stars of this table instead, in a page too: best "
-                                                    "template, continuum, residual, chi-square by "
-                                                    "velocity"),
-                                command->add_option("--redshifts", options->redshifts,
-                                                    "Draw galaxies of this table instead, in a page too: "
-                                                    "their lines at the redshift, and their stack")};
+  CLI::Option* const flags[] = {
+      command
+          ->add_option("--velocities", options->velocities,
+                       "Table of velocities; draws its stars instead, also in a page: best template, "
+                       "continuum, residual, chi-square by velocity")
+          ->type_name("FILE"),
+      command
+          ->add_option("--redshifts", options->redshifts,
+                       "Table of redshifts; draws its galaxies instead, also in a page: their lines at the "
+                       "redshift, and their stack")
+          ->type_name("FILE")};
   for (CLI::Option* flag : flags) {
     for (CLI::Option* other : others) flag->excludes(other);
   }
   command
       ->add_option("--star-models", options->star_models,
-                   "Models of a joint fit (rvmod_*) that belong to --velocities; default: beside it")
+                   "Models of a joint fit (rvmod_*) for --velocities. Default: the file beside it")
+      ->type_name("FILE")
       ->needs(flags[0]);
 }
 
@@ -145,39 +150,57 @@ void AddPlot(CLI::App* app, Action* action) {
   PlotCommandOptions& o = *options;
   CLI::App* command = app->add_subcommand(
       "plot",
-      "Draw a frame: spectra with errors, image beside model and residual; or a page to look through it");
+      "Draw a frame: spectra with errors, image with model and residual; or an HTML page for browsing it");
   command
-      ->add_option("spectra", o.spectra,
-                   "Frame, spectra without the sky (spex analyse --sframe), or components (spex pca); with "
-                   "--velocities or --redshifts also a file of spectra in several arms, or the frames of an "
-                   "exposure's cameras")
+      ->add_option(
+          "spectra", o.spectra,
+          "Frame, sky-subtracted spectra (spex analyse --sframe) or components (spex pca). With --velocities "
+          "or --redshifts also a file of spectra in several arms, or the frames of an exposure's cameras")
+      ->type_name("FILE")
       ->required();
-  CLI::Option* output = command->add_option("-o,--output", o.output, "Picture to write (.png, .pdf, .svg)");
-  command->add_option("--html", o.html,
-                      "Page to write, with all spectra, for any browser: one file that needs no network");
-  CLI::Option* fibres = command->add_option(
-      "--fibres", o.fibres, "Fibres to draw, as 3,17,40; default: a few of different kinds, all in a page");
-  command->add_option("--targets", o.targets, "TARGETIDs to draw instead, with commas between them")
+  CLI::Option* output =
+      command->add_option("-o,--output", o.output, "Picture to write (.png, .pdf, .svg)")->type_name("FILE");
+  command
+      ->add_option("--html", o.html,
+                   "HTML page to write, with all spectra; a single file that needs no network")
+      ->type_name("FILE");
+  CLI::Option* fibres =
+      command
+          ->add_option("--fibres", o.fibres,
+                       "Fibres to draw, such as 3,17,40. Default: a few of different kinds; in a page all")
+          ->type_name("LIST");
+  command->add_option("--targets", o.targets, "TARGETIDs to draw instead of --fibres, separated by commas")
+      ->type_name("LIST")
       ->excludes(fibres);
-  command->add_option("--sframe", o.sframe,
-                      "Draw these spectra without the sky, too (spex analyse --sframe)");
-  command->add_option("--truth", o.truth, "Draw the resolution times this simulated truth over the spectra");
+  command->add_option("--sframe", o.sframe, "Sky-subtracted spectra to draw too (spex analyse --sframe)")
+      ->type_name("FILE");
+  command
+      ->add_option("--truth", o.truth,
+                   "Simulated truth; multiplied by the resolution, it is drawn over the spectra")
+      ->type_name("FILE");
   CLI::Option* resolution = command->add_flag(
-      "--resolution", o.resolution, "Draw the resolution of these fibres, too (a page always has it)");
+      "--resolution", o.resolution, "Also draw the resolution of these fibres; a page always has it");
   CLI::Option* image =
-      command->add_option("--image", o.image, "Preprocessed frame that the spectra came from")->needs(output);
-  CLI::Option* model = command->add_option("--model", o.model, "Model image (spex -m)")->needs(image);
+      command->add_option("--image", o.image, "Preprocessed frame from which the spectra were extracted")
+          ->type_name("FILE")
+          ->needs(output);
+  CLI::Option* model = command->add_option("--model", o.model, "Model image of the frame (spex -m)")
+                           ->type_name("FILE")
+                           ->needs(image);
   image->needs(model);
   CLI::Option* psf =
-      command->add_option("--psf", o.psf, "PSF of the spectra: writes wavelengths beside the image's rows")
+      command->add_option("--psf", o.psf, "PSF of the spectra; adds wavelengths to the image's rows")
+          ->type_name("FILE")
           ->needs(image);
   CLI::Option* window =
       command
-          ->add_option("--window", o.window, "Part of the image, as CCD columns and rows: 100:500,1800:2200")
+          ->add_option("--window", o.window,
+                       "Part of the image to draw, as CCD columns and rows, such as 100:500,1800:2200")
           ->needs(image);
   command
-      ->add_option("--window-spectra", o.window_spectra,
-                   "Part of the image, as fibres and wavelengths: 10:30,6500:6600 (needs --psf)")
+      ->add_option(
+          "--window-spectra", o.window_spectra,
+          "Part of the image to draw, as fibres and wavelengths in Angstrom, such as 10:30,6500:6600")
       ->needs(psf)
       ->excludes(window);
   AddProducts(command, {image, resolution}, &o);

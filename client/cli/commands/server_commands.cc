@@ -220,10 +220,11 @@ CLI::App* AddCommand(CLI::App* app, const char* name, const char* help,
                      const std::shared_ptr<ServerCommandOptions>& options, Call call, Action* action) {
   CLI::App* command = app->add_subcommand(name, help);
   AddServerFlags(command,
-                 "host:port, unix:/path, dns:///name:port for all addresses of a name, or several, separated "
-                 "by commas: each one is asked, and each address of a name",
+                 "Servers, separated by commas: host:port, unix:/path, or dns:///name:port for all addresses "
+                 "of a name. Each address is asked",
                  "Server", &options->server);
-  command->add_option("--timeout", options->timeout, "Seconds to wait for an answer")
+  command->add_option("--timeout", options->timeout, "Time to wait for an answer")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(RealRange(0.001, 1e7));
   command->callback([options, action, call = std::move(call)] {
@@ -236,30 +237,34 @@ CLI::App* AddCommand(CLI::App* app, const char* name, const char* help,
 
 void AddStatus(CLI::App* app, Action* action) {
   auto options = std::make_shared<ServerCommandOptions>();
-  AddCommand(app, "status", "What a server is and does", options, Status, action)
-      ->add_flag("--json", options->json, "As JSON: an array with an object of each server");
+  AddCommand(app, "status", "Show what servers are and do", options, Status, action)
+      ->add_flag("--json", options->json, "Print JSON: an array with an object for each server");
 }
 
 void AddPsf(CLI::App* app, Action* action) {
   CLI::App* psf = app->add_subcommand(
-      "psf", "PSFs, fiberflats, templates and trace references that a server keeps ready");
+      "psf",
+      "Load, list and unload the PSFs, fiberflats, templates and trace references that servers keep warm");
   psf->require_subcommand(1);
   auto options = std::make_shared<ServerCommandOptions>();
   const auto add_kind = [&options](CLI::App* command, const char* help) {
     command->add_option("--kind", options->kind, help)
         ->check(CLI::IsMember({"psf", "fiberflat", "templates", "trace_reference"}));
   };
-  CLI::App* load = AddCommand(psf, "load", "Load one ahead of its jobs", options, LoadPsf, action);
-  load->add_option("psf", options->psf, "PSF file, or one of --kind")->required();
-  add_kind(load, "psf (default), fiberflat, templates or trace_reference");
+  CLI::App* load = AddCommand(psf, "load", "Load a file before jobs use it", options, LoadPsf, action);
+  load->add_option("psf", options->psf, "File to load: a PSF, or what --kind says")
+      ->type_name("FILE")
+      ->required();
+  add_kind(load, "Kind of the file. Default: psf");
   load->add_flag("--upload", options->load.upload, "Send the file's bytes instead of its path");
-  load->add_flag("--pin", options->load.pin, "Keep it until it is unloaded");
-  load->add_flag("--json", options->json, "As JSON: an array with an object of each server");
-  CLI::App* list = AddCommand(psf, "list", "All that are loaded", options, ListPsfs, action);
-  add_kind(list, "psf, fiberflat, templates or trace_reference alone");
-  list->add_flag("--json", options->json, "As JSON: an array with an object of each server");
-  AddCommand(psf, "unload", "Forget one", options, UnloadPsf, action)
-      ->add_option("hash", options->psf, "Its hash, or the first digits of it, at least 8")
+  load->add_flag("--pin", options->load.pin, "Keep it in memory until it is unloaded");
+  load->add_flag("--json", options->json, "Print JSON: an array with an object for each server");
+  CLI::App* list = AddCommand(psf, "list", "List what is loaded", options, ListPsfs, action);
+  add_kind(list, "Kind to list. Default: all");
+  list->add_flag("--json", options->json, "Print JSON: an array with an object for each server");
+  AddCommand(psf, "unload", "Unload a file", options, UnloadPsf, action)
+      ->add_option("hash", options->psf, "SHA-256 of the file, or at least its first 8 digits")
+      ->type_name("HASH")
       ->required();
 }
 

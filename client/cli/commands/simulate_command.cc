@@ -188,69 +188,79 @@ void AddSimulate(CLI::App* app, Action* action) {
   auto options = std::make_shared<SimulateCommandOptions>();
   SimulateCommandOptions& o = *options;
   CLI::App* command =
-      app->add_subcommand("simulate", "Simulate a PSF, a frame seen through it and its true spectra");
-  command->add_option("--camera", o.camera, "b, r or z; without it that of --psf, else r")
+      app->add_subcommand("simulate", "Simulate a PSF, a frame seen through it, and its true spectra");
+  command->add_option("--camera", o.camera, "Camera to simulate. Default: that of --psf, otherwise r")
       ->check(CLI::IsMember({"b", "r", "z"}));
-  CLI::Option* psf = command->add_option(
-      "-p,--psf", o.psf,
-      "PSF of any instrument that the frame is seen through, instead of one that is made: fibres, CCD and "
-      "wavelengths are its own");
+  CLI::Option* psf = command
+                         ->add_option("-p,--psf", o.psf,
+                                      "PSF of any instrument, through which the frame is seen; it determines "
+                                      "fibres, CCD and wavelengths. Default: a simulated PSF")
+                         ->type_name("FILE");
   command->add_option("--fibres", o.simulator.fibres, "Number of fibres")->capture_default_str();
-  command->add_option("--rows", o.simulator.rows, "CCD rows; 0: the camera's")->capture_default_str();
-  command->add_option("--columns", o.simulator.columns, "CCD columns; 0: as many as the fibres need")
+  command->add_option("--rows", o.simulator.rows, "Number of CCD rows. 0: as in the camera")
+      ->capture_default_str();
+  command
+      ->add_option("--columns", o.simulator.columns, "Number of CCD columns. 0: as many as the fibres need")
       ->capture_default_str();
   for (const char* other : {"--fibres", "--rows", "--columns"}) psf->excludes(command->get_option(other));
   command->add_option("--seed", o.simulator.seed, "Random seed")->capture_default_str();
-  command->add_option("--cosmic-rays", o.simulator.cosmic_rays, "Number of cosmic rays; -1: by area")
+  command
+      ->add_option("--cosmic-rays", o.simulator.cosmic_rays,
+                   "Number of cosmic rays. -1: by the area of the CCD")
       ->capture_default_str();
-  command->add_option("--dead-columns", o.simulator.dead_columns, "Number of dead columns; -1: by size")
+  command
+      ->add_option("--dead-columns", o.simulator.dead_columns,
+                   "Number of dead columns. -1: by the size of the CCD")
       ->capture_default_str();
   command->add_option("--holes", o.simulator.holes, "Number of saturated holes of 60 x 18 pixels")
       ->capture_default_str();
-  command->add_flag("--no-noise", o.no_noise, "No noise");
+  command->add_flag("--no-noise", o.no_noise, "Simulate no noise");
   command
       ->add_option("--out-dir", o.folder,
-                   "Folder for psf-, preproc- and truth-<camera>0.fits; no psf- with --psf")
+                   "Folder to write psf-, preproc- and truth-<camera>0.fits to; no psf- with --psf")
+      ->type_name("DIR")
       ->capture_default_str();
-  command->add_flag("--rice", o.rice,
-                    "Rice-compress the frame: IMAGE and READNOISE are quantised, IVAR and MASK are stored "
-                    "without loss");
-  command->add_flag("--gz", o.gzip, "Write preproc-<camera>0.fits.gz");
+  command->add_flag(
+      "--rice", o.rice,
+      "Compress the frame with Rice: IMAGE and READNOISE are quantised, IVAR and MASK stay exact");
+  command->add_flag("--gz", o.gzip, "Compress the frame with gzip: preproc-<camera>0.fits.gz");
   const char* const group = "Sources";
   command
-      ->add_option(
-          "--stars", o.stars,
-          "Library of templates: stars of it instead of the plain scene, with the velocities, rotations "
-          "and parameters that sources-<camera>0.fits lists")
+      ->add_option("--stars", o.stars,
+                   "Library of templates; simulates stars from it instead of the plain scene. "
+                   "sources-<camera>0.fits lists their velocities, rotations and parameters")
+      ->type_name("FILE")
       ->group(group);
   command
       ->add_option("--emitters", o.emitters,
-                   "Number of galaxies with emission lines; without it a quarter of the targets beside "
-                   "stars, else all")
+                   "Number of galaxies with emission lines. Default: with --stars a quarter of the targets, "
+                   "otherwise all")
       ->check(CLI::Range(0, kMaxFibres))
       ->group(group);
-  command->add_option("--sky-fibres", o.sky_fibres, "Number of sky fibres; without it a tenth")
+  command->add_option("--sky-fibres", o.sky_fibres, "Number of sky fibres. Default: a tenth of all")
       ->check(CLI::Range(1, kMaxFibres))
       ->group(group);
   CLI::Option* arc =
       command
-          ->add_option(
-              "--arc", o.arc,
-              "List of lines, wavelength in vacuum and light (share/spexd/references/arc-lamps.dat): an arc "
-              "instead of the plain scene")
+          ->add_option("--arc", o.arc,
+                       "Text file of lines, wavelength in vacuum and light, such as "
+                       "share/spexd/references/arc-lamps.dat; simulates an arc instead of the plain scene")
+          ->type_name("FILE")
           ->group(group);
   for (const char* other : {"--stars", "--emitters", "--sky-fibres"})
     arc->excludes(command->get_option(other));
   command
       ->add_option("--exposures", o.exposures,
-                   "Frames of the same sources with other noise and throughputs, their names with the "
-                   "exposure's number")
+                   "Number of frames of the same sources, each with other noise and throughputs; file names "
+                   "contain the exposure's number")
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxSimulatedExposures))
       ->group(group);
   command
       ->add_option("-w,--wavelength", o.wavelength,
-                   "FIRST,LAST,STEP: write fiberflat-<camera>0.fits, too, for spectra on this grid")
+                   "Wavelength grid: first, last and step in Angstrom. Also write fiberflat-<camera>0.fits, "
+                   "for spectra on this grid")
+      ->type_name("WMIN,WMAX,DW")
       ->group(group);
   command->callback([options, action] { *action = [options] { return RunSimulate(*options); }; });
 }

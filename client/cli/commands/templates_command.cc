@@ -89,42 +89,47 @@ absl::Status Make(const TemplatesCommandOptions& options) {
 }  // namespace
 
 void AddTemplates(CLI::App* app, Action* action) {
-  CLI::App* templates = app->add_subcommand("templates", "Libraries of star templates, for velocities");
+  CLI::App* templates = app->add_subcommand("templates", "Make libraries of star templates, for velocities");
   templates->require_subcommand(1);
   auto options = std::make_shared<TemplatesCommandOptions>();
   TemplatesCommandOptions& o = *options;
-  CLI::App* command = templates->add_subcommand(
-      "make",
-      "Make one from a folder of FITS spectra with their parameters in their headers, or a synthetic one");
-  CLI::Option* const folder = command->add_option("folder", o.request.folder,
-                                                  "Folder of spectra, such as PHOENIX's; those below it too");
+  CLI::App* command = templates->add_subcommand("make",
+                                                "Make a library from a folder of FITS spectra with their "
+                                                "parameters in the headers, or a synthetic one");
+  CLI::Option* const folder = command
+                                  ->add_option("folder", o.request.folder,
+                                               "Folder of spectra, such as PHOENIX; subfolders are read too")
+                                  ->type_name("DIR");
   CLI::Option* const synthetic = command->add_flag(
       "--synthetic", o.synthetic,
-      "Stars from a formula instead of a folder, to try programs with; not for velocities of real stars");
-  command->add_option("-o,--output", o.output, "Library to write")->required();
+      "Make stars from a formula instead of a folder, to try out programs; not for velocities of real stars");
+  command->add_option("-o,--output", o.output, "Library to write")->type_name("FILE")->required();
   command
       ->add_option("--range", o.range,
-                   "FIRST,LAST: wavelengths of the frames in vacuum, Angstrom; the library reaches 1000 km/s "
-                   "and 13 Angstrom beyond; with --synthetic 3500,10000 unless given")
+                   "First and last wavelength of the frames in vacuum, in Angstrom, such as 3600,9824. The "
+                   "library extends 1000 km/s and 13 Angstrom beyond. Default with --synthetic: 3500,10000")
+
       ->delimiter(',')
       ->expected(2);
-  command->add_option("--step", o.request.step, "km/s between samples, at most 10")->capture_default_str();
-  command->add_option("--medium", o.medium, "Where the wavelengths hold, if headers do not tell")
+  command->add_option("--step", o.request.step, "Step between samples in km/s, at most 10")
+      ->capture_default_str();
+  command->add_option("--medium", o.medium, "Medium of the wavelengths, if the headers do not state it")
       ->check(CLI::IsMember({"air", "vacuum"}));
-  command->add_option(
-      "--wave", o.request.layout.wave_file,
-      "File of the wavelengths of all spectra; none: the folder's WAVE*.fits, or the headers");
+  command
+      ->add_option("--wave", o.request.layout.wave_file,
+                   "File of the wavelengths of all spectra. Default: the folder's WAVE*.fits, or the headers")
+      ->type_name("FILE");
   command
       ->add_option("--parameter", o.parameters,
-                   "NAME=KEYWORD: a parameter and where headers have it; repeatable; none: TEFF=PHXTEFF, "
+                   "Parameter and its keyword in the headers; may be repeated. Default: TEFF=PHXTEFF, "
                    "LOGG=PHXLOGG, FEH=PHXM_H")
+      ->type_name("NAME=KEYWORD")
       ->take_all();
   synthetic->excludes(folder);
   for (const char* of_spectra : {"--medium", "--wave", "--parameter"}) {
     synthetic->excludes(command->get_option(of_spectra));
   }
-  command->add_option("--threads", o.threads, "Threads; 0: as many as there are processors")
-      ->check(CLI::Range(0, 1024));
+  command->add_option("--threads", o.threads, "Threads. 0: one per processor")->check(CLI::Range(0, 1024));
   command->add_flag("-q,--quiet", o.quiet, "Print errors only");
   command->callback([options, action] {
     *action = [options] {

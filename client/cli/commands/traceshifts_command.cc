@@ -105,18 +105,21 @@ void AddTraceShifts(CLI::App* app, Action* action) {
   auto options = std::make_shared<TraceShiftsOptions>();
   TraceShiftsOptions& o = *options;
   o.job.spec.trace_shifts = TraceAxes::kAuto;
-  CLI::App* command = app->add_subcommand("traceshifts",
-                                          "Measure by how much the traces of a frame are displaced from a "
-                                          "PSF's, without extracting: exit code 0 also if "
-                                          "that is refused, unless --trace-required is given");
+  CLI::App* command =
+      app->add_subcommand("traceshifts",
+                          "Measure the shifts of a frame's traces against a PSF. Exit code 0 also if the "
+                          "measurement is refused, unless --trace-required is given");
   command->add_option("-i,--input", o.job.input, "Preprocessed frame (.fits, .fits.gz)")
+      ->type_name("FILE")
       ->required()
       ->group("Files");
-  command->add_option("-p,--psf", o.job.psf, "PSF file")->required()->group("Files");
-  command->add_option("--psf-out", o.psf_out, "Write the PSF with moved traces")->group("Files");
+  command->add_option("-p,--psf", o.job.psf, "PSF file")->type_name("FILE")->required()->group("Files");
+  command->add_option("--psf-out", o.psf_out, "PSF to write, with shifted traces")
+      ->type_name("FILE")
+      ->group("Files");
   AddTraceFlags(command, &o.job);
-  command->add_flag("--json", o.json, "Print an object of JSON instead of a table");
-  command->add_option("--threads", o.threads, "Threads; 0: one per processor")
+  command->add_flag("--json", o.json, "Print a JSON object instead of a table");
+  command->add_option("--threads", o.threads, "Threads. 0: one per processor")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
   command->callback([options, action] { *action = [options] { return RunTraceShifts(*options); }; });

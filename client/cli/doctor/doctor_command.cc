@@ -41,18 +41,20 @@ void AddDoctor(CLI::App* app, Action* action) {
   auto options = std::make_shared<DoctorOptions>();
   DoctorOptions& o = *options;
   CLI::App* command = app->add_subcommand(
-      "doctor", "Check this machine, or servers, for what spex needs, and say what to do about the rest");
-  AddServerFlags(
-      command,
-      "Check these servers instead of this machine: host:port, unix:/path, dns:///name:port for all "
-      "addresses of a name, or several, separated by commas",
-      "Server", &o.questions.server);
-  command->add_option("--path", o.questions.paths,
-                      "File that jobs would name: whether the server can open it; repeatable");
-  command->add_option("--timeout", o.timeout, "Seconds that each step may wait for the network")
+      "doctor", "Check this machine, or servers, for what spex needs, and suggest remedies");
+  AddServerFlags(command,
+                 "Servers to check instead of this machine, separated by commas: host:port, unix:/path, or "
+                 "dns:///name:port for all addresses of a name",
+                 "Server", &o.questions.server);
+  command
+      ->add_option("--path", o.questions.paths,
+                   "File that jobs would name: check whether the server can open it; may be repeated")
+      ->type_name("FILE");
+  command->add_option("--timeout", o.timeout, "Time that each step may wait for the network")
+      ->type_name("SECONDS")
       ->capture_default_str()
       ->check(RealRange(0.001, 600));
-  command->add_flag("--json", o.json, "As JSON: an array with an object of each check");
+  command->add_flag("--json", o.json, "Print JSON: an array with an object for each check");
   command->callback([options, action] { *action = [options] { return Run(*options); }; });
 }
 

@@ -10,40 +10,52 @@
 namespace spexd::cli {
 namespace {
 
-constexpr char kGroup[] = "Products";  // of flags
+constexpr char kGroup[] = "Products";  // heading in --help
 
 }  // namespace
 
 void AddProductFiles(CLI::App* command, ProductPaths* files) {
   ProductPaths& f = *files;
-  command->add_option("--sky", f.sky, "Write the sky model to this file")->group(kGroup);
-  command->add_option("--sframe", f.sframe, "Write the spectra without the sky to this file")->group(kGroup);
-  command->add_option("--velocity-out", f.velocities, "Write the table of velocities to this file")
+  command->add_option("--sky", f.sky, "File to write: sky model")->type_name("FILE")->group(kGroup);
+  command->add_option("--sframe", f.sframe, "File to write: sky-subtracted spectra")
+      ->type_name("FILE")
       ->group(kGroup);
-  command->add_option("--lines-out", f.lines, "Write the table of emission-line redshifts to this file")
+  command->add_option("--velocity-out", f.velocities, "File to write: table of velocities")
+      ->type_name("FILE")
+      ->group(kGroup);
+  command->add_option("--lines-out", f.lines, "File to write: table of emission-line redshifts")
+      ->type_name("FILE")
       ->group(kGroup);
 }
 
 void AddProductInputs(CLI::App* command, ProductInputs* inputs) {
   command
       ->add_option("--fiberflat", inputs->fiberflats,
-                   "Fiberflat to divide by first (HDU FIBERFLAT); once for each CAMERA of the frames")
+                   "Fiberflat by which the frames are divided first (HDU FIBERFLAT); once for each CAMERA of "
+                   "the frames")
+      ->type_name("FILE")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false)
       ->group(kGroup);
   command
       ->add_option("--velocity", inputs->templates,
-                   "Templates of stars to fit velocities with; on a server also sha256:HASH of loaded ones")
+                   "Library of star templates for velocities, or on a server sha256:HASH of a loaded one")
+      ->type_name("FILE")
       ->group(kGroup);
 }
 
 void AddAskedProducts(CLI::App* command, client::JobProducts* asked) {
-  command->add_flag("--sky", asked->sky, "Also make the sky model")->group(kGroup);
-  command->add_flag("--lines", asked->lines, "Also make redshifts of emission lines")->group(kGroup);
-  command->add_option("--fiberflat", asked->fiberflat, "Fiberflat to divide by first (HDU FIBERFLAT)")
+  command->add_flag("--sky", asked->sky, "Also compute the sky model")->group(kGroup);
+  command->add_flag("--lines", asked->lines, "Also fit redshifts of emission lines")->group(kGroup);
+  command
+      ->add_option("--fiberflat", asked->fiberflat,
+                   "Fiberflat by which the frame is divided first (HDU FIBERFLAT)")
+      ->type_name("FILE")
       ->group(kGroup);
-  command->add_option("--velocity", asked->templates, "Templates of stars to fit velocities with")
+  command
+      ->add_option("--velocity", asked->templates, "Library of star templates; also fit velocities of stars")
+      ->type_name("FILE")
       ->group(kGroup);
 }
 

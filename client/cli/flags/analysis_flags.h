@@ -1,4 +1,4 @@
-// Products of frames on the command line: which, from what, and to which files.
+// The flags of a frame's products: which products, from which inputs, and to which files.
 #ifndef SPEXD_CLIENT_CLI_FLAGS_ANALYSIS_FLAGS_H_
 #define SPEXD_CLIENT_CLI_FLAGS_ANALYSIS_FLAGS_H_
 
@@ -19,24 +19,26 @@ struct AnalysisFlags {
   ProductInputs inputs;
 };
 
-// Add --sky, --sframe, --velocity-out and --lines-out, which name files to write.
+// Adds --sky, --sframe, --velocity-out and --lines-out, which name files to write.
 void AddProductFiles(CLI::App* command, ProductPaths* files);
-// Add --fiberflat and --velocity.
+// Adds --fiberflat and --velocity.
 void AddProductInputs(CLI::App* command, ProductInputs* inputs);
-// Flags that ask a server for products.
+// Adds --sky, --lines, --fiberflat and --velocity, which request products from a server.
 void AddAskedProducts(CLI::App* command, client::JobProducts* asked);
-// InvalidArgument: a fiberflat without a product.
+// Returns InvalidArgument for a fiberflat without a product.
 absl::Status CheckAskedProducts(const client::JobProducts& asked);
 
-// Checks the flags of one frame, and whether the files could be written, before the work. `others`: files
-// that the command reads or writes beside them.
+// Checks the flags of one frame, and whether the files can be written, before the work starts. `others`:
+// other files that the command reads or writes.
 absl::Status CheckAnalysisFlags(const AnalysisFlags& flags, const std::vector<std::string>& others);
-// Whether the files could be written, alone.
+// Checks only whether the files can be written.
 absl::Status CheckProductFiles(const ProductPaths& files, const std::vector<std::string>& others);
 
-// What a job whose products go to `files` asks of a server, but for the fiberflat (NamedFiberflats).
+// Returns the products that a job requests from a server if they go to `files`, without the fiberflat
+// (NamedFiberflats).
 client::JobProducts ProductsToAsk(const ProductPaths& files, const ProductInputs& inputs);
-// InvalidArgument that names a flag whose product the server was not asked for. `made`: what came, if any.
+// Returns InvalidArgument, naming the flag, for a file whose product was not requested from the server.
+// `made`: the products that the server sent, if any.
 absl::Status CheckWereAsked(const ProductPaths& files, const std::optional<NamedProducts>& made);
 
 }  // namespace spexd::cli

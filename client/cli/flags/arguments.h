@@ -1,4 +1,4 @@
-// The command line before it is parsed, and what is wrong with one that cannot be.
+// The command line before CLI11 parses it, and messages about words that CLI11 does not know.
 #ifndef SPEXD_CLIENT_CLI_FLAGS_ARGUMENTS_H_
 #define SPEXD_CLIENT_CLI_FLAGS_ARGUMENTS_H_
 
@@ -8,13 +8,13 @@
 
 namespace spexd::cli {
 
-// The arguments as CLI11 takes them: flags without a command are those of `extract`, and `help COMMAND` is
+// Returns the arguments for CLI11: flags without a command are flags of `extract`, and `help COMMAND` becomes
 // `COMMAND --help`.
 std::vector<std::string> WithCommand(std::vector<std::string> arguments);
 
 std::vector<std::string> CommandNames(const CLI::App& app);
 
-// After a parse error: what to say of the first flag or command that does not exist, with the one that was
+// After a parse error: the message about the first flag or command that does not exist, with the one that was
 // probably meant; "" if all exist.
 std::string UnknownArgument(const CLI::App& app);
 

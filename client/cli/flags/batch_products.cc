@@ -14,10 +14,9 @@ bool BatchProducts::Has(const char* name) const {
 
 CLI::Option* AddProductNames(CLI::App* command, std::vector<std::string>* names) {
   return command
-      ->add_option(
-          "--products", *names,
-          "Products to make of each frame: sky, sframe, velocities, redshifts; and of each exposure, "
-          "over its arms: exposure-velocities, exposure-redshifts; separated by commas")
+      ->add_option("--products", *names,
+                   "Products to write, separated by commas. For each frame: sky, sframe, velocities, "
+                   "redshifts. For each exposure, over its arms: exposure-velocities, exposure-redshifts")
       ->delimiter(',')
       ->check(CLI::IsMember(
           {"sky", "sframe", "velocities", "redshifts", "exposure-velocities", "exposure-redshifts"}))

@@ -1,4 +1,4 @@
-// The products that a batch makes of its frames, and of its exposures over all arms.
+// The products that a batch computes for its frames, and for its exposures over all arms.
 #ifndef SPEXD_CLIENT_CLI_FLAGS_BATCH_PRODUCTS_H_
 #define SPEXD_CLIENT_CLI_FLAGS_BATCH_PRODUCTS_H_
 
@@ -12,7 +12,7 @@
 namespace spexd::cli {
 
 struct BatchProducts {
-  std::vector<std::string> names;  // those of --products
+  std::vector<std::string> names;  // values of --products
   ProductInputs inputs;
 
   bool Has(const char* name) const;
@@ -23,14 +23,14 @@ struct BatchProducts {
 // Adds --products.
 CLI::Option* AddProductNames(CLI::App* command, std::vector<std::string>* names);
 
-// InvalidArgument: velocities without templates, or inputs without a product that takes them.
+// Returns InvalidArgument for velocities without templates, and for inputs that no requested product uses.
 absl::Status CheckBatchProducts(const BatchProducts& products);
 
-// `prefix` in place of the "frame-" of a frame's file, or before its name: frames/frame-r0-1.fits becomes
-// frames/sky-r0-1.fits.
+// Replaces "frame-" in the name of a frame's file by `prefix` and "-", or prepends them if it is not there:
+// frames/frame-r0-1.fits becomes frames/sky-r0-1.fits.
 std::string NameBeside(const std::string& frame, const std::string& prefix);
 
-// The files of a frame's own products, beside it: sky-, sframe-, rvtab- and zlines-.
+// Returns the files of a frame's own products in its folder: sky-, sframe-, rvtab- and zlines-.
 ProductPaths NameProducts(const BatchProducts& products, const std::string& frame);
 
 }  // namespace spexd::cli

@@ -20,8 +20,8 @@
 namespace spexd::cli {
 namespace {
 
-// Flags of the pipeline's extractors that ask for what is not done here: an error says why, in the words of
-// spexd.desispec (python/spexd/desispec/_arguments.py).
+// Adds a flag of the pipeline's extractors that asks for something spexd does not do. The error says why, in
+// the words of spexd.desispec (python/spexd/desispec/_arguments.py).
 void RefuseFlag(CLI::App* command, const std::string& flag, const std::string& why) {
   command
       ->add_flag_function(
@@ -32,7 +32,7 @@ void RefuseFlag(CLI::App* command, const std::string& flag, const std::string& w
 void AddCompatibilityFlags(CLI::App* command, JobFlags* flags) {
   JobFlags& f = *flags;
   const char* group = "Compatibility";
-  const std::string patches = "Accepted, without effect: there are no patches here";
+  const std::string patches = "Accepted, without effect: spexd does not work in patches";
   command->add_option("--nsubbundles", f.nsubbundles, patches)->group(group);
   command->add_option("--nwavestep", f.nwavestep, patches)->group(group);
   command->add_option("--pixpad-frac", f.pixpad_frac, patches)->group(group);
@@ -41,7 +41,7 @@ void AddCompatibilityFlags(CLI::App* command, JobFlags* flags) {
   const std::string ranks = "Accepted, without effect: one process uses all processors";
   command->add_option("--ranks-per-bundle", f.ranks_per_bundle, ranks)->group(group);
   command->add_flag("--mpi", f.mpi, ranks + "; refused in one of several ranks")->group(group);
-  command->add_flag("--async-io", f.async_io, "Accepted, without effect: files are read side by side anyway")
+  command->add_flag("--async-io", f.async_io, "Accepted, without effect: files are always read in parallel")
       ->group(group);
   RefuseFlag(command, "--use-specter",
              "it asks for the algorithm of specter, which spexd does not have; leave the flag out");
@@ -55,7 +55,7 @@ CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOptio
       flags, [value] { *value = false; }, option.help);
 }
 
-// Refuses what is no number within the option's limits; a whole number is decimal: 010 is 10.
+// Refuses a text that is not a number within the option's limits. Whole numbers are decimal: 010 is 10.
 template <typename T>
 CLI::Validator LimitsOf(const JobOption& option) {
   const auto read = [&option](std::string& text) -> std::string {
@@ -85,7 +85,7 @@ CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOptio
   return command->add_option(flags, *number, option.help)->transform(LimitsOf<T>(option));
 }
 
-// An option that `parse` makes of a text.
+// Adds an option whose value `parse` makes from a text.
 template <typename Parse, typename T>
 CLI::Option* AddParsed(CLI::App* command, const std::string& flags, const JobOption& option, Parse parse,
                        T* value) {
@@ -99,16 +99,18 @@ CLI::Option* AddParsed(CLI::App* command, const std::string& flags, const JobOpt
 
 CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option,
                      std::optional<WavelengthGrid>* grid) {
-  return AddParsed(command, flags, option, ParseWavelengthGrid, grid);
+  return AddParsed(command, flags, option, ParseWavelengthGrid, grid)->type_name("WMIN,WMAX,DW");
 }
 
 CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option, TraceAxes* axes) {
-  return AddParsed(command, flags, option, ParseTraceAxes, axes);
+  return AddParsed(command, flags, option, ParseTraceAxes, axes)
+      ->type_name("{off,auto,x,xy}")
+      ->default_str(kTraceAxesNames[static_cast<int>(*axes)]);
 }
 
 CLI::Option* AddFlag(CLI::App* command, const std::string& flags, const JobOption& option,
                      TraceDegrees* degrees) {
-  return AddParsed(command, flags, option, ParseTraceDegrees, degrees);
+  return AddParsed(command, flags, option, ParseTraceDegrees, degrees)->type_name("XF,XW,YF,YW");
 }
 
 bool IsForServer(const JobOption& option) { return option.for_server_only; }
@@ -117,7 +119,7 @@ bool IsOfTraces(const JobOption& option) {
   return absl::StartsWith(option.name, "trace_") || absl::string_view(option.name) == "bundle_size";
 }
 
-// Adds the flags of those of the job's options that are chosen.
+// Adds the flags of the chosen options of a job.
 void AddOptionFlags(CLI::App* command, const std::string& group, bool (*is_chosen)(const JobOption&),
                     JobSpec* spec) {
   for (const JobOption& option : kJobOptions) {
@@ -133,8 +135,9 @@ void AddTraceReference(CLI::App* command, const std::string& where, JobFlags* fl
   command
       ->add_option("--trace-reference", flags->trace_reference,
                    "Text file of wavelengths in vacuum (Angstrom) and light, against which shifts along the "
-                   "traces are measured; default: between fibres only" +
+                   "traces are measured. Default: they are measured only between fibres" +
                        where)
+      ->type_name("FILE")
       ->group("Files");
 }
 
@@ -166,17 +169,20 @@ void AddTraceFlags(CLI::App* command, JobFlags* flags) {
 }
 
 void AddExtractionFlags(CLI::App* command, JobFlags* flags) {
-  command->add_option("-f,--fibermap", flags->fibermap, "File with the FIBERMAP, instead of the input's own")
+  command->add_option("-f,--fibermap", flags->fibermap, "File with the HDU FIBERMAP. Default: the input file")
+      ->type_name("FILE")
       ->group("Files");
-  AddTraceReference(command, "; on a server also sha256:HASH of a loaded one", flags);
+  AddTraceReference(command, ". On a server also sha256:HASH of a loaded file", flags);
   AddOptionFlags(command, "Extraction", IsOfTheFrame, &flags->spec);
 }
 
 void AddInputFlags(CLI::App* command, JobFlags* flags) {
   command->add_option("-i,--input", flags->input, "Preprocessed frame (.fits, .fits.gz)")
+      ->type_name("FILE")
       ->required()
       ->group("Files");
-  command->add_option("-p,--psf", flags->psf, "PSF file; on a server also sha256:HASH of a loaded one")
+  command->add_option("-p,--psf", flags->psf, "PSF file, or on a server sha256:HASH of a loaded PSF")
+      ->type_name("FILE")
       ->required()
       ->group("Files");
 }
@@ -190,12 +196,13 @@ void AddJobFlags(CLI::App* command, const std::string& where, JobFlags* flags) {
   AddExtractionFlags(command, flags);
   AddCompatibilityFlags(command, flags);
   AddServerJobFlags(command, where, flags);
-  command->add_option("--timeout", flags->timeout, "Give up after so many seconds")
+  command->add_option("--timeout", flags->timeout, "Time after which spex gives up")
+      ->type_name("SECONDS")
       ->check(RealRange(0.001, 1e7))
       ->group(where);
 }
 
-std::vector<std::string> IdleFlags(const JobFlags& flags, bool on_server) {
+std::vector<std::string> IdleFlags(const JobFlags& flags) {
   std::vector<std::string> names;
   if (flags.nsubbundles) names.push_back("--nsubbundles");
   if (flags.nwavestep) names.push_back("--nwavestep");

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kFileGroup[] = "Files", kRowGroup[] = "Rows", kFitGroup[] = "Joint fits";
 
-// Flags of rvs_desi_fit without a meaning here, and what replaces them.
+// Flags of rvs_desi_fit that spex refuses, and what to use instead.
 constexpr struct {
   const char* name;
   const char* instead;
@@ -37,18 +37,18 @@ constexpr struct {
     {"version", "spex --version"},
 };
 
-// Both spellings of a flag: "--output-dir,--output_dir".
+// Returns both spellings of a flag: "--output-dir,--output_dir".
 std::string Spellings(const std::string& name) {
   const std::string dashed = absl::StrReplaceAll(name, {{"_", "-"}});
   return dashed == name ? absl::StrCat("--", name) : absl::StrCat("--", dashed, ",--", name);
 }
 
-// A flag that may be repeated, each time with one argument. CLI11 would also take what follows.
+// Lets a flag be repeated, each time with one argument. CLI11's default is to take all arguments that follow.
 CLI::Option* Repeated(CLI::Option* option) {
   return option->expected(1)->take_all()->allow_extra_args(false);
 }
 
-// The lines of a text file that are not empty, without blanks around them.
+// Returns the lines of a text file that are not empty, without leading and trailing blanks.
 absl::StatusOr<std::vector<std::string>> LinesOf(const std::string& path) {
   constexpr int64_t kMaxBytes = int64_t{256} << 20;
   SPEXD_ASSIGN_OR_RETURN(const Source source, Source::FromFile(path, {.max_bytes = kMaxBytes}));
@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<std::string>> LinesOf(const std::string& path) {
 absl::StatusOr<WavelengthRange> RangeOf(const std::string& text) {
   const std::vector<std::string> ends = absl::StrSplit(text, ',');
   WavelengthRange range = {0, 0};
-  // Written so that NaN fails.
+  // The comparison is false for NaN.
   if (ends.size() == 2 && absl::SimpleAtod(ends[0], &range.first) && absl::SimpleAtod(ends[1], &range.last) &&
       range.first < range.last) {
     return range;
@@ -110,48 +110,70 @@ void AddJointFlags(CLI::App* command, JointFlags* flags) {
     command->add_flag(Spellings(name), value, help)->group(group);
   };
   add(kFileGroup, "output_dir", f.output_dir,
-      "Write rvtab_NAME, rvmod_NAME and zlines_NAME of each file or exposure to this folder");
-  add(kFileGroup, "output_tab_prefix", f.table_prefix, "Instead of rvtab")->capture_default_str();
-  add(kFileGroup, "output_mod_prefix", f.model_prefix, "Instead of rvmod")->capture_default_str();
-  add(kFileGroup, "model_out", f.models, "Write the best models to this file");
-  add(kFileGroup, "input_file_from", f.input_list, "Text file with a file to analyse on each line");
+      "Folder to write rvtab_NAME, rvmod_NAME and zlines_NAME of each file or exposure to")
+      ->type_name("DIR");
+  add(kFileGroup, "output_tab_prefix", f.table_prefix, "Beginning of the names of tables of velocities")
+      ->type_name("NAME")
+      ->capture_default_str();
+  add(kFileGroup, "output_mod_prefix", f.model_prefix, "Beginning of the names of files of models")
+      ->type_name("NAME")
+      ->capture_default_str();
+  add(kFileGroup, "model_out", f.models, "File to write: best models")->type_name("FILE");
+  add(kFileGroup, "input_file_from", f.input_list,
+      "Text file with the name of a file to analyse on each line")
+      ->type_name("FILE");
   add(kFileGroup, "process_status_file", f.status_file,
-      "Write a line for each file: its name, SUCCESS, FAILURE or EXISTING, the number of fits, seconds");
-  add_flag(kFileGroup, "skipexisting", f.skip_existing, "Leave out what has all its files already");
+      "Text file to write, with a line for each file: its name, SUCCESS, FAILURE or EXISTING, the number of "
+      "fits, seconds")
+      ->type_name("FILE");
+  add_flag(kFileGroup, "skipexisting", f.skip_existing,
+           "Skip each file or exposure whose output files all exist");
 
-  Repeated(add(kRowGroup, "targetid", f.target_ids, "These targets, as 39627,39628"))->delimiter(',');
-  add(kRowGroup, "targetid_file_from", f.target_id_file, "Text file with a TARGETID on each line");
-  add(kRowGroup, "minsn", f.min_snr, "Median S/N per bin above this in one arm at least")
-      ->check(RealRange(-1e9, 1e9));
-  add(kRowGroup, "minexpid", f.min_exposure, "EXPID above this");
-  add(kRowGroup, "maxexpid", f.max_exposure, "EXPID up to this");
-  Repeated(add(kRowGroup, "objtypes", f.object_types,
-               "Regular expressions of names of targeting bits, as MWS_ANY,STD_.*"))
+  Repeated(
+      add(kRowGroup, "targetid", f.target_ids, "TARGETIDs to analyse, such as 39627,39628; may be repeated")
+          ->type_name("LIST"))
       ->delimiter(',');
-  add_flag(kRowGroup, "zbest_select", f.select_by_redrock,
-           "Stars, and what is slower than 1500 km/s, by the redrock file beside the spectra");
+  add(kRowGroup, "targetid_file_from", f.target_id_file, "Text file with a TARGETID to analyse on each line")
+      ->type_name("FILE");
+  add(kRowGroup, "minsn", f.min_snr,
+      "Analyse only rows whose median S/N per bin is above this in at least one arm")
+      ->check(RealRange(-1e9, 1e9));
+  add(kRowGroup, "minexpid", f.min_exposure, "Analyse only rows whose EXPID is above this");
+  add(kRowGroup, "maxexpid", f.max_exposure, "Analyse only rows whose EXPID is at most this");
+  Repeated(add(kRowGroup, "objtypes", f.object_types,
+               "Analyse only rows with a targeting bit whose name begins with a match of one of these "
+               "regular expressions, such as MWS_ANY,STD_.*")
+               ->type_name("LIST"))
+      ->delimiter(',');
+  add_flag(
+      kRowGroup, "zbest_select", f.select_by_redrock,
+      "Analyse only rows that are stars or slower than 1500 km/s by the redrock file beside the spectra");
   add_flag(kRowGroup, "zbest_include", f.include_redrock,
-           "Columns RR_Z, RR_SPECTYPE, RR_SUBTYPE of that file");
+           "Write columns RR_Z, RR_SPECTYPE, RR_SUBTYPE from the redrock file beside the spectra");
 
-  add_flag(kFitGroup, "lines", f.lines, "Also make redshifts of emission lines");
+  add_flag(kFitGroup, "lines", f.lines, "Also fit redshifts of emission lines");
   add_flag(kFitGroup, "per_target", f.per_target,
-           "All exposures of a TARGETID together; else each row alone");
+           "Fit all exposures of a TARGETID together. Default: each row alone");
   Repeated(add(kFitGroup, "exclude", f.exclude,
-               "Wavelengths FIRST,LAST without weight for velocities, Angstrom; or none. Files of spectra: "
-               "4300,4450 unless given"));
-  Repeated(add(kFitGroup, "fitarm", f.arms, "These arms alone, as b,r"))->delimiter(',');
-  add(kFitGroup, "npoly", f.coefficients, "Coefficients of the continuum of each arm; default: 7")
+               "Range of wavelengths in Angstrom to leave out of velocity fits, or none; may be repeated. "
+               "Default: 4300,4450 for files of spectra, none for frames")
+               ->type_name("FIRST,LAST"));
+  Repeated(add(kFitGroup, "fitarm", f.arms, "Arms to fit, such as b,r. Default: all")->type_name("LIST"))
+      ->delimiter(',');
+  add(kFitGroup, "npoly", f.coefficients, "Number of coefficients of the continuum of each arm. Default: 7")
       ->check(CLI::Range(1, 21));
 
   for (const char* name : {"resolution_matrix", "no_subdirs"}) {
-    command->add_flag(Spellings(name))->description("Always so; a flag of rvs_desi_fit")->group(kFitGroup);
+    command->add_flag(Spellings(name))
+        ->description("Accepted, without effect: always on. A flag of rvs_desi_fit")
+        ->group(kFitGroup);
   }
   for (const auto& [name, instead] : kRefused) {
     const std::string message = absl::StrCat("--", name, " of rvs_desi_fit: ", instead);
     const auto refuse = [flags, message](const std::string&) { flags->refused.push_back(message); };
     std::string names = Spellings(name);
     if (std::string(name) == "no_resolution_matrix") names += ",--no-resolution_matrix";
-    // Hidden from help; a value may follow.
+    // Hidden from --help. A value may follow.
     command->add_option_function<std::string>(names, refuse)->expected(0, 1)->take_last()->group("");
   }
 }

@@ -1,4 +1,4 @@
-// Flags of the joint analysis of arms and exposures: its files, rows and fits. Many are those of rvspecfit's
+// The flags of the joint analysis of arms and exposures: files, rows and fits. Many are flags of rvspecfit's
 // rvs_desi_fit.
 #ifndef SPEXD_CLIENT_CLI_FLAGS_JOINT_FLAGS_H_
 #define SPEXD_CLIENT_CLI_FLAGS_JOINT_FLAGS_H_
@@ -33,31 +33,30 @@ struct JointFlags {
   bool lines = false, per_target = false;
   std::vector<std::string> exclude, arms;  // as given
   std::optional<int> coefficients;         // of each continuum
-  // What rvs_desi_fit has and spex refuses, by the reasons.
+  // For each given flag of rvs_desi_fit that spex refuses: the error message.
   std::vector<std::string> refused;
 
   friend bool operator==(const JointFlags& a, const JointFlags& b) = default;
 };
 
-// Adds all of them.
+// Adds all flags of the joint analysis.
 void AddJointFlags(CLI::App* command, JointFlags* flags);
 
-// Whether they ask for nothing that a single frame's own products have not.
+// Whether the flags request nothing beyond the products of a single frame.
 bool AsksForOneFrame(const JointFlags& flags);
 
-// Checks the flags of a joint analysis alone, without any file. InvalidArgument names the flag and what to
-// do.
+// Checks the flags without opening files. InvalidArgument names the flag and the remedy.
 absl::Status CheckJointFlags(const JointFlags& flags, const AnalysisFlags& products);
 
-// The files to analyse: those given, or those that --input-file-from lists.
+// Returns the files to analyse: `given`, or the list of --input-file-from.
 absl::StatusOr<std::vector<std::string>> FilesToAnalyse(const std::vector<std::string>& given,
                                                         const JointFlags& flags);
 
-// The rows that the flags select; reads the file of --targetid-file-from.
+// Returns the rows that the flags select; reads the file of --targetid-file-from.
 absl::StatusOr<RowSelection> SelectionOf(const JointFlags& flags);
 
-// The wavelengths of --exclude; without it, those that rvs_desi_fit leaves out of files of spectra
-// (`of_targets`), and none of frames.
+// Returns the wavelengths of --exclude. Without the flag: for files of spectra (`of_targets`) those that
+// rvs_desi_fit leaves out, for frames none.
 absl::StatusOr<std::vector<WavelengthRange>> ExcludedOf(const JointFlags& flags, bool of_targets);
 
 }  // namespace spexd::cli

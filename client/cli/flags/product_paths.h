@@ -1,4 +1,4 @@
-// Files that the products of one frame are written to.
+// The files of one frame's products.
 #ifndef SPEXD_CLIENT_CLI_FLAGS_PRODUCT_PATHS_H_
 #define SPEXD_CLIENT_CLI_FLAGS_PRODUCT_PATHS_H_
 
@@ -8,12 +8,11 @@
 
 namespace spexd::cli {
 
-// "": not asked for.
+// Paths to write; "" for products that are not requested.
 struct ProductPaths {
   std::string sky, sframe, velocities, lines;
 
-  // The names of the products as --products and records have them, with the files of those that are asked
-  // for.
+  // Returns the requested products with their files. Names are as in --products and in records.
   std::vector<std::pair<std::string, std::string>> Named() const {
     std::vector<std::pair<std::string, std::string>> named;
     for (const auto& [name, path] : {std::pair("sky", sky), std::pair("sframe", sframe),
@@ -25,11 +24,11 @@ struct ProductPaths {
   bool any() const { return !(sky.empty() && sframe.empty() && velocities.empty() && lines.empty()); }
 };
 
-// What products are made from, beside the frame.
+// Inputs of products other than the frame.
 struct ProductInputs {
-  std::vector<std::string> fiberflats;  // none, one for all frames, or one for each CAMERA
-  std::string templates;                // of velocities; "": none
-  bool sky_subtracted = false;          // frames have no sky in them any more
+  std::vector<std::string> fiberflats;  // empty, one for all frames, or one for each CAMERA
+  std::string templates;                // library of star templates for velocities; "": none
+  bool sky_subtracted = false;          // the sky is already subtracted from the frames
 };
 
 }  // namespace spexd::cli

@@ -1,4 +1,4 @@
-// The flags that say which server to use, and how to reach it.
+// The flags that select a server and how to connect to it.
 #ifndef SPEXD_CLIENT_CLI_FLAGS_SERVER_FLAGS_H_
 #define SPEXD_CLIENT_CLI_FLAGS_SERVER_FLAGS_H_
 
@@ -9,9 +9,9 @@
 
 namespace spexd::cli {
 
-// Adds --server, --tls-ca, --tls-cert, --tls-key and --token-file to the group; what is not given is taken
-// from the environment: SPEXD_SERVER, SPEXD_TLS_CA, ... So is the trace, from TRACEPARENT. `help` is that of
-// --server, whose default is the address in `server`.
+// Adds --server, --tls-ca, --tls-cert, --tls-key and --token-file to `group`. The environment variables
+// SPEXD_SERVER, SPEXD_TLS_CA, ... replace flags that are not given; TRACEPARENT sets the trace. `help` is the
+// help of --server, whose default is the address in `server`.
 void AddServerFlags(CLI::App* command, const std::string& help, const std::string& group,
                     client::ServerAddress* server);
 

@@ -17,28 +17,28 @@ namespace spexd::cli {
 
 void AddWhereFlags(CLI::App* command, WhereFlags* flags) {
   WhereFlags& f = *flags;
-  AddServerFlags(
-      command,
-      "Run on this spexd: host:port, unix:/path, dns:///name:port for all addresses of a name, or several, "
-      "separated by commas: the first that takes the job; default: in this process",
-      "Where", &f.server);
-  CLI::Option* device = command
-                            ->add_option("--device", f.device,
-                                         "cpu, cuda or auto; auto: CUDA, or the CPU if CUDA is not available")
-                            ->capture_default_str()
-                            ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
-                            ->group("Where");
-  command->add_option("--devices", f.devices, "CUDA devices, such as 0,2; default: 0")->group("Where");
-  CLI::Option* no_gpu = command->add_flag("--no-gpu", f.no_gpu, "As --device cpu")->group("Where");
+  AddServerFlags(command,
+                 "Servers to run on, separated by commas: host:port, unix:/path, or dns:///name:port for all "
+                 "addresses of a name; the first that accepts the job runs it. Default: run in this process",
+                 "Where", &f.server);
+  CLI::Option* device =
+      command->add_option("--device", f.device, "Engine. auto: CUDA, or the CPU if CUDA is not available")
+          ->capture_default_str()
+          ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+          ->group("Where");
+  command->add_option("--devices", f.devices, "CUDA devices by their CUDA numbers, such as 0,2. Default: 0")
+      ->type_name("LIST")
+      ->group("Where");
+  CLI::Option* no_gpu = command->add_flag("--no-gpu", f.no_gpu, "Same as --device cpu")->group("Where");
   command
       ->add_flag_callback(
-          "--gpu,--use-gpu", [&f] { f.device = "cuda"; }, "As --device cuda")
+          "--gpu,--use-gpu", [&f] { f.device = "cuda"; }, "Same as --device cuda")
       ->excludes(no_gpu)
       ->excludes(device)
       ->group("Where");
   command
       ->add_option("--threads", f.threads,
-                   "Threads of the CPU engine, of products, of reading and of writing; 0: one per processor")
+                   "Threads of the CPU engine, of products, of reading and of writing. 0: one per processor")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024))
       ->group("Where");
@@ -47,7 +47,7 @@ void AddWhereFlags(CLI::App* command, WhereFlags* flags) {
 CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in_flight) {
   return command
       ->add_option("--in-flight", *in_flight,
-                   absl::StrCat(help, "; default: 4 for each server, 8 for each GPU, 4 on the CPU"))
+                   absl::StrCat(help, ". Default: 4 for each server, 8 for each GPU, 4 on the CPU"))
       ->check(CLI::Range(1, kMaxFramesAtOnce))
       ->group("Where");
 }
@@ -86,7 +86,7 @@ std::string NoteOnCpu(const std::string& what, const std::string& why, bool tell
 }
 
 void ReportIdleFlags(const JobFlags& job, const WhereFlags& where, bool quiet) {
-  std::vector<std::string> idle = IdleFlags(job, !where.server.address.empty());
+  std::vector<std::string> idle = IdleFlags(job);
   if (!where.server.address.empty()) {
     if (where.no_gpu) idle.push_back("--no-gpu");
     if (where.device != "auto") idle.push_back("--device");

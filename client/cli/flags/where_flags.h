@@ -1,4 +1,4 @@
-// The flags that say where frames are extracted and analysed: in this process, on which device, or on
+// The flags that select where frames are extracted and analysed: on which device of this machine, or on which
 // servers.
 #ifndef SPEXD_CLIENT_CLI_FLAGS_WHERE_FLAGS_H_
 #define SPEXD_CLIENT_CLI_FLAGS_WHERE_FLAGS_H_
@@ -17,7 +17,7 @@ namespace spexd::cli {
 inline constexpr int kMaxFramesAtOnce = 1000;
 
 struct WhereFlags {
-  client::ServerAddress server;  // address "": in this process
+  client::ServerAddress server;  // empty address: run in this process
   bool no_gpu = false;
   int threads = 0;
   std::string device = "auto";
@@ -26,27 +26,28 @@ struct WhereFlags {
 
 // Adds the flags of servers and devices, in the group Where.
 void AddWhereFlags(CLI::App* command, WhereFlags* flags);
-// Adds --in-flight, whose help begins with `help`, to the same group. 0: by where the frames are extracted.
+// Adds --in-flight, whose help begins with `help`, to the same group.
 CLI::Option* AddInFlightFlag(CLI::App* command, const std::string& help, int* in_flight);
 
-// The engine that the flags ask for. InvalidArgument names what cannot be read.
+// Returns the engine that the flags select. InvalidArgument names a flag that cannot be parsed.
 absl::StatusOr<EngineChoice> MakeChoice(const WhereFlags& flags);
-// Threads that read or write the files of a frame.
+// Number of threads that read or write the files of a frame.
 int FileThreads(const WhereFlags& flags);
-// If there are several GPUs, hides those that the choice leaves alone: waking them up takes time, too.
+// Hides all GPUs but the first from CUDA unless the choice names devices. The others take time to initialise.
 void HideOtherDevices(const EngineChoice& choice);
-// Whether the kernel has a driver for NVIDIA's GPUs, or, in a virtual machine of Windows, the host's.
+// Whether this machine has a driver for NVIDIA GPUs: its own, or in WSL that of Windows.
 bool HasGpu();
-// Whether to report why the CPU is used: on machines with a GPU and with --verbose, but not if `quiet`.
+// Whether to report why the CPU is used: on machines with a GPU, or if `verbose`, but not if `quiet`.
 bool TellsWhyCpu(bool verbose, bool quiet);
-// A reason without the places where the module was looked for, which the error of --device cuda lists.
+// The reason without the list of paths where the CUDA module was searched; only the error of --device cuda
+// shows the list.
 std::string WithoutPlaces(const std::string& why);
-// One line that says what the CPU does, and why: ChosenEngine::note, or another reason. "" if there is none,
-// or without `tell`.
+// A line of text that says what the CPU does and why. `why`: ChosenEngine::note or another reason. "" if
+// `why` is empty or `tell` is false.
 std::string NoteOnCpu(const std::string& what, const std::string& why, bool tell);
 
-// Says on stderr which of the flags given change nothing here: those of the pipeline's extractors, and those
-// that only servers, or only this process, heed.
+// Prints to stderr which of the given flags have no effect: flags of the pipeline's extractors, and flags
+// that apply only to servers or only to this process.
 void ReportIdleFlags(const JobFlags& job, const WhereFlags& where, bool quiet);
 
 }  // namespace spexd::cli

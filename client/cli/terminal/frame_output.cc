@@ -70,10 +70,11 @@ bool SameFile(const std::string& a, const std::string& b) {
 }
 
 void AddOutputFlags(CLI::App* command, FrameOutput* output) {
-  command->add_option("-o,--output", output->frame, "Frame to write; .gz compresses")
+  command->add_option("-o,--output", output->frame, "Frame to write; .gz compresses it")
+      ->type_name("FILE")
       ->required()
       ->group("Files");
-  command->add_option("-m,--model", output->model, "Also write the model image")->group("Files");
+  command->add_option("-m,--model", output->model, "Model image to write")->type_name("FILE")->group("Files");
   AddMessageFlags(command, output);
 }
 
@@ -81,17 +82,16 @@ void AddMessageFlags(CLI::App* command, FrameOutput* output) {
   command->add_flag("-q,--quiet", output->quiet, "Print errors and warnings only")->group("Messages");
   command
       ->add_flag("-v,--verbose", output->verbose,
-                 "Also print the seconds of each stage and the largest errors of the solution, and, in this process, "
-                 "why the CPU is used")
+                 "Also print the time of each stage, the largest errors of the solution and, without "
+                 "--server, why the CPU is used")
       ->group("Messages");
   command
-      ->add_option(
-          "--max-chi2pix", output->max_chi2pix,
-          "Exit code 1 if the median chi2pix of a frame or of one of its fibres is above this; the frame is "
-          "written all the same")
+      ->add_option("--max-chi2pix", output->max_chi2pix,
+                   "Largest allowed median chi2pix of a frame or one of its fibres. Above it the exit code "
+                   "is 1; the frame is written nevertheless")
       ->check(RealRange(0, std::numeric_limits<double>::infinity()))
       ->group("Messages");
-  command->add_option("--progress", output->progress, "auto, bar, lines or none")
+  command->add_option("--progress", output->progress, "Form of the progress display")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "bar", "lines", "none"}))
       ->group("Messages");

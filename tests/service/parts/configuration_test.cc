@@ -46,11 +46,30 @@ TEST(Options, AreReadFromTheCommandLine) {
   EXPECT_THAT(Parse({"--help"}).text, HasSubstr("--allow-root"));
 }
 
+TEST(Options, AreListedInPartByHelpAndAllByHelpAll) {
+  const ParsedCommandLine common = Parse({"--help"}), all = Parse({"--help-all"});
+  EXPECT_EQ(common.exit_code, 0);
+  EXPECT_EQ(all.exit_code, 0);
+  int shown = 0;
+  for (const Option& option : OptionTable()) {
+    const std::string line =
+        absl::StrCat("\n  ", option.flag(), option.is_switch() ? "" : " " + option.value_name);
+    EXPECT_THAT(all.text, HasSubstr(line));
+    EXPECT_THAT(all.text, HasSubstr(absl::StrCat("\n\n", option.group, ":\n")));
+    EXPECT_EQ(common.text.find(line) != std::string::npos, option.common) << option.name;
+    EXPECT_EQ(option.value_name.empty(), option.is_switch()) << option.name;
+    shown += option.common;
+  }
+  EXPECT_LE(shown, 22) << "--help is for the flags that most operators need";
+  for (const absl::string_view line : absl::StrSplit(all.text, '\n')) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_THAT(common.text, HasSubstr("--help-all"));
+}
+
 TEST(Options, ThatAreMistypedNameTheOneThatWasMeant) {
   const auto slip = Parse({"--allow-rot", "/tmp"});
   EXPECT_EQ(slip.exit_code, 2);
   EXPECT_EQ(slip.text, "spexd: there is no flag --allow-rot; did you mean --allow-root?\n");
-  EXPECT_EQ(Parse({"--colour=red"}).text, "spexd: there is no flag --colour; --help lists them\n");
+  EXPECT_EQ(Parse({"--colour=red"}).text, "spexd: there is no flag --colour; --help-all lists them\n");
 }
 
 TEST(Options, NameTheFlagTheValueAndTheLimit) {
@@ -250,10 +269,12 @@ TEST(DescriptorBudget, LeavesEachPortItsShareAndTheJobsAReserve) {
 
 // The table of docs/spexd.md, from the definitions: if this fails, put what it expects there.
 TEST(Options, AreDocumentedAsTheyAre) {
-  std::string table;
+  std::string table, group;
   for (const Option& option : OptionTable()) {
+    if (option.group != group) absl::StrAppend(&table, "| **", option.group, "** | | | |\n");
+    group = option.group;
     const std::string standard = absl::StrJoin(OptionTexts(option, ServerOptions()), ":");
-    absl::StrAppend(&table, "| `", option.flag(), "` | ",
+    absl::StrAppend(&table, "| `", option.flag(), option.is_switch() ? "" : " " + option.value_name, "` | ",
                     standard.empty() ? "" : absl::StrCat("`", standard, "` "), "| ", option.limits(),
                     option.limits().empty() ? "" : " ", "| ", option.help, " |\n");
   }
