@@ -1,4 +1,4 @@
-"""What the Markdown documents name (links, headings, paths in backticks), and which of their lines are too long."""
+"""What the Markdown documents name (links, headings, paths in backticks, commits), and what of them is too long."""
 
 import pathlib
 import posixpath
@@ -11,6 +11,10 @@ OURS = re.compile(r"[\w./-]*[\w-]+\.(?:cc|h|cu|cuh|py|md|proto|sh|cmake|in|yml|i
 # First cells of the header of a table that lists files.
 LISTS_FILES = {"file", "folder", "source"}
 LONGEST_LINE = 120
+# Most lines of the documents that are read as a whole.
+MAX_LINES = {"README.md": 150, "CHANGELOG.md": 40, "docs/performance.md": 200}
+# The measurements there name the commit that they were made with.
+NAMES_COMMITS = "docs/benchmarks/"
 
 
 class Tree:
@@ -47,6 +51,19 @@ def long_lines(text):
     for line in prose(text).split("\n"):
         if len(line) > LONGEST_LINE and not re.match(r"\s*(\||!\[)|\s*(- )?\[[^]]*\]\([^)]*\)\W*$", line):
             yield line
+
+
+def too_many_lines(name, text):
+    """What is wrong with the length of a document that has a limit."""
+    lines = len(text.splitlines())
+    if lines > MAX_LINES.get(name, lines):
+        yield f"{name} has {lines} lines, at most {MAX_LINES[name]}"
+
+
+def commit_names(text):
+    """Words that look like names of commits, outside of code blocks. The commit in a version (0.1.0+…) is none."""
+    words = re.findall(r"(?<![\w+])[0-9a-f]{7,40}(?!\w)", prose(text))
+    return [word for word in words if re.search("[a-f]", word) and re.search("[0-9]", word)]
 
 
 def slug(heading):

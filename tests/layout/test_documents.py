@@ -1,9 +1,21 @@
-"""Documents name files that exist, in links, paths in backticks and tables of files; lines are short, and the README is."""
+"""Documents name files that exist, in links, paths in backticks and tables of files, and no commits. Their lines are
+short, and some of them are short as a whole."""
 
 import pytest
-from documents import ROOT, Tree, broken_links, links, long_lines, missing_paths, missing_rows, slug
-
-MAX_README_LINES = 150
+from documents import (
+    MAX_LINES,
+    NAMES_COMMITS,
+    ROOT,
+    Tree,
+    broken_links,
+    commit_names,
+    links,
+    long_lines,
+    missing_paths,
+    missing_rows,
+    slug,
+    too_many_lines,
+)
 
 TREE = Tree()
 DOCUMENTS = sorted(name for name in TREE.files if name.endswith(".md"))
@@ -21,9 +33,15 @@ def test_no_line_of_a_document_is_too_long():
     assert not wrong, "\n" + "\n".join(wrong)
 
 
-def test_the_readme_at_the_top_is_short():
-    lines = (ROOT / "README.md").read_text().splitlines()
-    assert len(lines) <= MAX_README_LINES, f"README.md has {len(lines)} lines, at most {MAX_README_LINES}: move some to docs/"
+@pytest.mark.parametrize("name", MAX_LINES)
+def test_documents_that_are_read_as_a_whole_are_short(name):
+    assert list(too_many_lines(name, (ROOT / name).read_text())) == []
+
+
+def test_no_document_names_a_commit():
+    documents = {name: (ROOT / name).read_text() for name in DOCUMENTS if not name.startswith(NAMES_COMMITS)}
+    wrong = [f"{name}: {commit}" for name, text in documents.items() for commit in commit_names(text)]
+    assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_a_line_that_cannot_be_broken_may_be_long():
@@ -32,6 +50,18 @@ def test_a_line_that_cannot_be_broken_may_be_long():
         assert list(long_lines(line)) == []
     for line in (f"see [a]({long})", f"{long} x"):
         assert list(long_lines(line)) == [line]
+
+
+def test_only_documents_with_a_limit_can_have_too_many_lines():
+    assert list(too_many_lines("README.md", "a\n" * 151)) == ["README.md has 151 lines, at most 150"]
+    assert list(too_many_lines("README.md", "a\n" * 150)) == list(too_many_lines("docs/guide.md", "a\n" * 999)) == []
+
+
+def test_commits_have_letters_and_digits():
+    for text in ("since 40c14c0", "(`1d26250c`).", "| 839c16b7a942-dirty |"):
+        assert len(commit_names(text)) == 1
+    for text in ("`0.1.0+e87ffdf12ab3`", "12345678", "defaced", "2.5e-10", "h100-cuda", "abc123", "```\n40c14c0\n```"):
+        assert commit_names(text) == []
 
 
 def test_links_are_found_outside_of_code_alone():
