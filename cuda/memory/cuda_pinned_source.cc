@@ -15,7 +15,8 @@ class CudaPinnedSource : public PinnedPool::Source {
  public:
   explicit CudaPinnedSource(std::vector<int> devices) : devices_(std::move(devices)) {}
 
-  // Locks memory through the first device that works. A lost device's error says nothing about the memory.
+  // Locks memory through the first device that works. The error of a lost device says nothing about the
+  // memory.
   absl::StatusOr<std::byte*> Lock(int64_t bytes) override {
     cudaError_t refusal = cudaSuccess, loss = cudaSuccess;
     for (const int device : devices_) {
@@ -35,7 +36,7 @@ class CudaPinnedSource : public PinnedPool::Source {
 
   void Free(std::byte* data) override {
     for (const int device : devices_) {
-      // Tried through a lost device, too: the memory is the host's.
+      // A lost device is tried, too, because the memory is the host's.
       if (cudaSetDevice(device) != cudaSuccess) cudaGetLastError();
       if (cudaFreeHost(data) == cudaSuccess) return;
       cudaGetLastError();
