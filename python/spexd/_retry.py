@@ -39,7 +39,7 @@ class RetryPolicy:
     data_loss_attempts: int = 2
     #: time for a server to say whether it takes jobs; it is asked only if there are several servers
     health_patience: float = 2.0
-    #: seed of the random waits and of the choice of the first server; None: a different one each time
+    #: seed of the random waits and of the choice of the first server; by default a different one each time
     seed: int | None = None
 
     def spread(self, delay: float, rng: random.Random) -> float:

@@ -26,7 +26,7 @@ class SpectraArm:
     array.
     """
 
-    #: name in capitals: the letter of a camera, or the letters of several that were combined (BRZ)
+    #: letter of a camera in capitals, or the letters of several that were combined (BRZ)
     name: str
     #: float64 [bin], Angstrom in vacuum, uniform; read-only
     wave: np.ndarray
@@ -249,9 +249,9 @@ class Analysis:
 
     @property
     def files(self) -> Mapping[str, bytes]:
-        """The FITS files that were made: "velocities", "models" and "redshifts", which ``spex analyse`` calls
-        ``rvtab_*``, ``rvmod_*`` and ``zlines_*``. They are identical to its files, byte for byte, on processors with
-        the same instruction set."""
+        """The FITS files that were made, by the names "velocities", "models" and "redshifts". ``spex analyse`` calls
+        them ``rvtab_*``, ``rvmod_*`` and ``zlines_*``; its files are identical, byte for byte, on processors with the same
+        instruction set."""
         return types.MappingProxyType(self._files)
 
     @property

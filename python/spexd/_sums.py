@@ -48,8 +48,8 @@ class Coadd:
 
     @property
     def exposure_map(self) -> np.ndarray | None:
-        """The EXP_FIBERMAP as a structured array, a row for each exposure of a target by a fibre: TARGETID, EXPID
-        and, if all frames have them, NIGHT, FIBER and FIBERSTATUS. None if a frame has no EXPID."""
+        """The EXP_FIBERMAP as a structured array, a row for each exposure of a target by a fibre, with TARGETID,
+        EXPID and, if all frames have them, NIGHT, FIBER and FIBERSTATUS. None if a frame has no EXPID."""
         return _cards.table_of(self._exposure_table)
 
     def to_fits(self, path: Path) -> None:

@@ -339,8 +339,8 @@ def trace_shifts(
         threads: 0: one per processor. The result does not depend on it.
 
     Returns:
-        The shifts of all fibres of the PSF. An axis that cannot be measured does not raise: it is "refused", with a
-        reason.
+        The shifts of all fibres of the PSF. An axis that cannot be measured is "refused" and has a reason; it does not
+        raise.
 
     Raises:
         spexd.SpexdError: a subclass for each status code; the message names field or HDU, value and limit.

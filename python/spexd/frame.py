@@ -53,11 +53,11 @@ class JobInfo:
     psf_hash: str = ""  #: SHA-256 of the PSF's file
     run_seconds: float = 0.0  #: the whole job
     engine_seconds: float = 0.0  #: preparation and extraction
-    queue_seconds: float = 0.0  #: on a server: time in the queue
+    queue_seconds: float = 0.0  #: time in the queue of a server
     stages: Mapping[str, float] = dataclasses.field(default_factory=dict)  #: seconds of each stage, summed over threads
-    job_id: str = ""  #: on a server
+    job_id: str = ""  #: id of a job on a server
     server: str = ""  #: address of the server
-    last_sequence: int = 0  #: detached jobs: number of the last event
+    last_sequence: int = 0  #: number of the last event of a detached job
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Frame:
     #: values of the cards of HDU FLUX without its checksums, from the input image and from the extraction. COMMENT and
     #: HISTORY are tuples of lines
     header: Mapping[str, object]
-    #: scores: float64 [fibre] each, by the pipeline's names; empty if there are none
+    #: float64 [fibre] each: the scores, by the pipeline's names; empty if there are none
     scores: Mapping[str, np.ndarray]
     #: float32 [row, column], electron: the 2-D model, if it was asked for
     model: np.ndarray | None = None

@@ -1,4 +1,4 @@
-"""Spectra of one or several arms: a frame, the frames of an exposure's cameras, or a file of spectra (B_FLUX ..)."""
+"""Spectra of one or several arms: a frame, the frames of an exposure's cameras, or a file of spectra (B_FLUX ...)."""
 import re
 
 import plot_common
@@ -7,12 +7,12 @@ np, fits = plot_common.load("numpy", "astropy.io.fits")
 import plot_data
 
 SUPERSCRIPTS = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-MAX_UNIT = 40  # characters that fit beside a panel
+MAX_UNIT = 40  # characters that have room beside a panel
 ELECTRONS = "electrons / Å"
 
 
 def unit_of(header, otherwise):
-    """What an axis says of a flux, by BUNIT in its header."""
+    """Returns the label of a flux axis, from BUNIT in the header."""
     text = plot_data.card_of(header, "BUNIT")
     if text.lower().replace(" ", "").rstrip("s") in ("electron/angstrom", "electron/angstroms"):
         return ELECTRONS
@@ -36,7 +36,7 @@ class Arm:
 
 
 def arm_of(frame, subtracted=None):
-    """The arm of a frame, by the letter of its camera; `subtracted`: its spectra without the sky."""
+    """Returns the arm of a frame, named by the letter of its camera. `subtracted`: its sky-subtracted spectra."""
     spectra = subtracted or frame
     return Arm(frame.card("CAMERA")[:1].upper(), frame.wave, spectra.flux, spectra.ivar, spectra.mask,
                unit_of(frame.header, ELECTRONS))
@@ -94,7 +94,7 @@ class Targets(plot_data.Rows):
         self.table, self.fibres, self.targets, self.types = first.table, first.fibres, first.targets, first.types
 
     def label(self, row):
-        """TARGETID, and what tells its rows apart."""
+        """Returns the TARGETID of a row, and what distinguishes it from the target's other rows."""
         parts = ["TARGETID %d" % self.targets[row] if self.targets else "row %d" % row]
         exposures = plot_data.column(self.table, "EXPID")
         if exposures is not None:
@@ -105,7 +105,7 @@ class Targets(plot_data.Rows):
 
 
 class Joined:
-    """The arms of targets one after the other, as if they were a frame; wavelengths rise within an arm alone."""
+    """The arms of targets, concatenated as if they were a frame. Wavelengths ascend only within an arm."""
 
     resolution = shifts = None
 
@@ -116,7 +116,7 @@ class Joined:
                                            for name in ("flux", "ivar", "mask"))
         self.step = min(((arm.wave[-1] - arm.wave[0]) / (len(arm.wave) - 1) for arm in targets.arms if len(arm.wave) > 1),
                         default=1.0)
-        self.fibres = list(range(len(self.flux)))  # rows, as a fibre may have several
+        self.fibres = list(range(len(self.flux)))  # rows, because a fibre may have several
         good = np.concatenate([arm.good for arm in targets.arms], axis=1)
         self.snr = plot_data.median_snr(self.flux, self.ivar, good)
 
@@ -128,13 +128,13 @@ class Joined:
         return np.nan
 
     def arms(self):
-        """(name, first bin, one beyond the last) of each arm."""
+        """Returns (name, first bin, one beyond the last) of each arm."""
         ends = np.cumsum([len(arm.wave) for arm in self.targets.arms])
         return [[arm.name, int(end) - len(arm.wave), int(end)] for arm, end in zip(self.targets.arms, ends)]
 
 
 def read(paths, sframe=None):
-    """(Frame or Targets, its arms); ValueError names the file that is not as it should be."""
+    """Returns (Frame or Targets, its arms). ValueError names the file that is wrong."""
     if len(paths) == 1 and not has_arms(paths[0]):
         frame = plot_data.Frame(paths[0])
         return frame, [arm_of(frame, plot_data.read_subtracted(sframe, frame) if sframe else None)]

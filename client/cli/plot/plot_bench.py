@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws what `spex bench --json` measured: stages beside their floors, and frames a second.
+"""Draws the measurements of `spex bench --json`: stages beside their floors, and frames per second.
 
 plot_bench.py BENCH.json OUTPUT; `spex bench --plot` calls it.
 """
 import json
 import sys
 
-sys.dont_write_bytecode = True  # nothing is left beside an installed script
+sys.dont_write_bytecode = True  # writes nothing beside an installed script
 import plot_common
 from plot_common import BAND, GRID, INK, LINE, SOFT, TRUTH, ZOOM
 
@@ -31,7 +31,7 @@ def median(values):
 
 
 def draw_stages(axis, bench):
-    """A bar for each stage's seconds, with its spread, and its floor inside."""
+    """Draws a bar for each stage's seconds, with its spread, and its floor inside."""
     stages = bench["stages"]
     scale, unit = (1e3, "ms") if max(s["own_psf"]["median"] for s in stages) < 1 else (1, "s")
     places = range(len(stages))
@@ -62,7 +62,7 @@ def draw_stages(axis, bench):
 
 
 def draw_throughput(axis, bench):
-    """Frames a second for each number in flight, one group of bars each."""
+    """Draws frames per second for each number of frames in flight, as a group of bars."""
     runs = bench["throughput"]
     counts = sorted({run["in_flight"] for run in runs})
     best = max(run["frames_per_second"] for run in runs)
@@ -89,7 +89,7 @@ def draw_throughput(axis, bench):
 
 
 def latency(bench):
-    """One line: how long a frame takes."""
+    """Returns one line that says how long a frame takes."""
     parts = []
     for key, label in (("own_psf", "own PSF"), ("prepared", "prepared")):
         frames = bench.get("frames", {}).get(key)

@@ -1,4 +1,4 @@
-"""Prints the Python and the packages that the pictures of spex are drawn with, for spex doctor."""
+"""Prints the versions of Python and of the packages that draw the pictures of spex, for spex doctor."""
 import sys
 
 import plot_common

@@ -1,4 +1,4 @@
-"""What the pictures and pages of spex have in common: their Python, their style, how they are written."""
+"""What all pictures and pages of spex use: their Python, their style, and how files are written."""
 import argparse
 import base64
 import hashlib
@@ -31,7 +31,7 @@ STYLE = {
 
 
 def arguments_of(command, description):
-    """The input and the output that a command gives to its script; `description`: the script's docstring."""
+    """Parses the input and the output that a command passes to its script. `description`: the script's docstring."""
     parser = argparse.ArgumentParser(prog=command, description=description.split("\n")[0])
     parser.add_argument("input")
     parser.add_argument("output")
@@ -40,11 +40,11 @@ def arguments_of(command, description):
 
 
 def load(*names):
-    """The modules named; the process ends with 2 where one is missing."""
+    """Returns the named modules. If one is missing, the process ends with exit code 2."""
     try:
         return [importlib.import_module(name) for name in names]
     except ImportError as error:
-        # Distributions install these packages for their own Python, which need not be the first on PATH.
+        # Distributions install these packages for their own Python, which may not be the first on PATH.
         if os.path.exists(SYSTEM_PYTHON) and not os.environ.get("SPEXD_PLOT_RETRIED"):
             os.environ["SPEXD_PLOT_RETRIED"] = "1"
             os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON] + sys.argv)
@@ -57,8 +57,9 @@ def load(*names):
 
 
 def load_pyplot():
-    """matplotlib.pyplot in the style of spex, drawing to files; the process ends with 2 where it is missing."""
-    # Its caches belong to nobody when HOME cannot be written to.
+    """Returns matplotlib.pyplot in the style of spex, drawing to files. If it is missing, the process ends with exit
+    code 2."""
+    # A folder for its caches that is writable even if HOME is not.
     os.environ.setdefault("MPLCONFIGDIR", os.path.join(tempfile.gettempdir(), "spexd-matplotlib-%d" % os.getuid()))
     load("matplotlib")[0].use("Agg")
     (plt,) = load("matplotlib.pyplot")
@@ -67,7 +68,8 @@ def load_pyplot():
 
 
 def write_whole(path, write):
-    """Calls write(temporary path) and renames, so that `path` appears whole or not at all; returns the exit code."""
+    """Calls write(temporary path) and renames the file, so that `path` appears complete or not at all. Returns the
+    exit code."""
     partial = "%s.%d.part" % (path, os.getpid())
     try:
         write(partial)
@@ -82,13 +84,13 @@ def write_whole(path, write):
 
 
 def write(draw, path):
-    """Writes the figure that `draw` makes, whole or not at all; returns the exit code."""
+    """Writes the figure that `draw` makes, complete or not at all. Returns the exit code."""
     ending = os.path.splitext(path)[1].lstrip(".") or "png"
     return write_whole(path, lambda partial: draw().savefig(partial, format=ending, facecolor="white"))
 
 
 def write_text(make, path):
-    """Writes the text that `make` returns, whole or not at all; returns the exit code."""
+    """Writes the text that `make` returns, complete or not at all. Returns the exit code."""
     def write_to(partial):
         with open(partial, "w", encoding="utf-8") as file:
             file.write(make())
@@ -106,7 +108,7 @@ def own_files(names):
 
 
 def allowed(text):
-    """The source of a content security policy that allows this script or style alone."""
+    """Returns the source for a content security policy that allows only this script or style."""
     return "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -126,7 +128,7 @@ PAGE_HEAD = """\
 
 
 def page(title, template, styles, scripts, **parts):
-    """A page: the body is a template with `parts` at their places (@NAME@); styles and scripts are files."""
+    """Returns a page. Its body is a template with `parts` at their places (@NAME@); styles and scripts are files."""
     script, style = own_files(scripts), own_files(styles)
     policy = "default-src 'none'; img-src data:; script-src %s; style-src %s" % (allowed(script), allowed(style))
     parts = {**parts, "TITLE": title, "POLICY": policy, "STYLE": style, "SCRIPT": script}

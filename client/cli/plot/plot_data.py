@@ -1,6 +1,6 @@
-"""What pictures and pages show of a frame: its spectra, and what other files tell of them.
+"""The data that pictures and pages show of a frame: its spectra, and what other files say about them.
 
-Every reader raises ValueError with a message for the user where a file is not what it should be.
+If a file is not what it should be, every reader raises ValueError with a message for the user.
 """
 import warnings
 
@@ -8,29 +8,29 @@ import plot_common
 
 np, fits = plot_common.load("numpy", "astropy.io.fits")
 
-# Names of the bits of MASK, as the pipeline's specmask has them.
+# Names of the bits of MASK, as in the pipeline's specmask.
 MASK_NAMES = ("SOMEBADPIX", "ALLBADPIX", "COSMIC", "LOWFLAT", "BADFIBERFLAT", "BRIGHTSKY", "BADSKY", "BAD2DFIT",
               "NODATA", "BADFIBER")
 NODATA = 256
-GOOD_CHI2PIX = 1  # the median is at most this if image and PSF fit each other
-WORST_CHI2PIX = 10  # `spex compare` leaves bins beyond it out of its pulls
+GOOD_CHI2PIX = 1  # limit of the median if image and PSF fit each other
+WORST_CHI2PIX = 10  # `spex compare` omits bins with larger values from its pulls
 KINDS = {"TGT": "target", "SKY": "sky", "STD": "standard star", "": ""}
 FWHM_PER_SIGMA = 2 * np.sqrt(2 * np.log(2))
-# What is said of files that are not frames, by the ending of an HDU's name.
+# Hints for files that are not frames, by the ending of an HDU's name.
 OTHER_FILES = (("_FLUX", "; spectra of several arms are drawn with --velocities or --redshifts"),
                ("RVTAB", "; it is a table of results: name its spectra, and this file with --velocities"),
                ("ZLINES", "; it is a table of results: name its spectra, and this file with --redshifts"))
-# What reading a file raises that is damaged or is another kind of file.
+# The exceptions that reading a damaged file, or one of another kind, raises.
 BAD_FILE = (OSError, KeyError, TypeError, AttributeError, IndexError, ValueError, fits.VerifyError)
 
 
 def why(error):
-    """The message of an error; that of a KeyError would come with quotes."""
+    """Returns the message of an error; str() of a KeyError would add quotes."""
     return error.args[0] if isinstance(error, KeyError) and error.args else error
 
 
 def column(table, *names):
-    """The first of `names` that `table` has, or None."""
+    """Returns the first of the columns `names` that `table` has, or None."""
     for name in names:
         if table is not None and name in table.dtype.names:
             return table[name]
@@ -42,14 +42,14 @@ def text_of(value):
 
 
 def said_of_fit(what, median):
-    """What is said of a median chi2pix; nothing if it is not known."""
+    """Returns a text about a median chi2pix; "" if it is not known."""
     if np.isnan(median):
         return ""
     return "%s %.2f%s" % (what, median, "" if median <= GOOD_CHI2PIX else " (a good fit has at most %g)" % GOOD_CHI2PIX)
 
 
 def pair(flag, text, part, convert):
-    """The two numbers of LOW:HIGH."""
+    """Returns the two numbers of LOW:HIGH."""
     try:
         low, high = [convert(number) for number in part.split(":")]
     except ValueError:
@@ -60,7 +60,7 @@ def pair(flag, text, part, convert):
 
 
 def two_pairs(flag, text, convert):
-    """The numbers of LOW:HIGH,LOW:HIGH as two pairs."""
+    """Returns the numbers of LOW:HIGH,LOW:HIGH as two pairs."""
     parts = text.split(",")
     if len(parts) != 2:
         raise ValueError("%s %s: expected LOW:HIGH,LOW:HIGH" % (flag, text))
@@ -68,7 +68,7 @@ def two_pairs(flag, text, convert):
 
 
 class AxisShifts:
-    """Trace shifts in x or y: `values` in pixels [fibre, wavelength], None where they were not measured."""
+    """Trace shifts in x or y: `values` in pixels [fibre, wavelength], None if they were not measured."""
 
     def __init__(self, header, table, axis):
         self.status = text_of(header["TSSTAT" + axis])
@@ -90,7 +90,7 @@ class TraceShifts:
         table, header = hdus["TRACESHIFT"].data, hdus["FLUX"].header
         self.x, self.y = (AxisShifts(header, table, axis) for axis in "XY")
         self.u = np.asarray(table["U"], float)  # [fibre]
-        self.wave = np.asarray(table["WAVE"], float)[0]  # those of all fibres
+        self.wave = np.asarray(table["WAVE"], float)[0]  # the same for all fibres
         self.fibres = [int(number) for number in table["FIBER"]]
         self.moved = bool(header["TSMOVED"])
         self.reason = text_of(hdus["TRACESHIFT"].header.get("REASON", ""))
@@ -101,12 +101,12 @@ class TraceShifts:
 
     @property
     def fate(self):
-        """What is to be said of shifts that were measured but not applied."""
+        """Returns a note about shifts that were measured but not applied; "" otherwise."""
         return "" if self.moved or not self.measured else "too small to be applied"
 
 
 def card_of(header, name):
-    """A card as text; "" for none and for one that cannot be read."""
+    """Returns a card as text; "" if it is missing or cannot be read."""
     try:
         return text_of(header.get(name, ""))
     except fits.VerifyError:
@@ -114,23 +114,23 @@ def card_of(header, name):
 
 
 def median_snr(flux, ivar, good):
-    """The median signal to noise of each row; 0 without data."""
+    """Returns the median S/N of each row; 0 without data."""
     noise = np.sqrt(np.where(good, ivar, 0))
     signal = np.where(good, flux, np.nan) * np.where(good, noise, np.nan)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of fibres without any data
+        warnings.simplefilter("ignore", RuntimeWarning)  # for fibres without any data
         return np.nan_to_num(np.nanmedian(signal, axis=1))
 
 
 class Rows:
-    """Rows of spectra and what their fibermap tells of them. Frames and spectra of several arms have `path`."""
+    """Rows of spectra and their fibermap. Frames, and spectra of several arms, have `path`."""
 
     def read_rows(self, hdus, count):
-        """Reads the fibermap of `count` spectra; without one, or without FIBER, `fibres` is None."""
+        """Reads the fibermap of `count` spectra. Without one, or without FIBER, `fibres` is None."""
         self.table = np.asarray(hdus["FIBERMAP"].data) if "FIBERMAP" in hdus else None
         if self.table is not None and len(self.table) != count:
             self.table = None
-        numbers = column(self.table, "FIBER", "FIBRE")  # the header need not have FIBERMIN
+        numbers = column(self.table, "FIBER", "FIBRE")  # the header may lack FIBERMIN
         self.fibres = None if numbers is None else [int(n) for n in numbers]
         targets = column(self.table, "TARGETID")
         self.targets = None if targets is None else [int(n) for n in targets]
@@ -138,7 +138,8 @@ class Rows:
         self.types = [""] * count if types is None else [text_of(t) for t in types]
 
     def rows_of(self, fibres, targets):
-        """Rows of the fibres or the targets in these texts, numbers with commas between them; None without both.
+        """Returns the rows of the fibres or targets in these texts (comma-separated numbers); None if both are
+        empty.
 
         ValueError says what is wrong.
         """
@@ -165,7 +166,7 @@ class Rows:
 
 
 class Frame(Rows):
-    """What is shown of a frame file."""
+    """A frame file, as far as it is shown."""
 
     name = "the frame"
 
@@ -198,7 +199,7 @@ class Frame(Rows):
         self.shifts = TraceShifts(hdus) if "TRACESHIFT" in hdus and "TSSTATX" in self.header else None
         if self.shifts and len(self.shifts.u) != shape[0]:
             raise TypeError("TRACESHIFT has %d rows, FLUX %d spectra" % (len(self.shifts.u), shape[0]))
-        # The row of the PSF that the first spectrum belongs to; pipelines write FIBERMIN alone.
+        # The PSF's row of the first spectrum; pipelines write only FIBERMIN.
         self.first = int(self.header.get("SPECMIN", self.header.get("FIBERMIN", 0)))
         self.read_rows(hdus, shape[0])
         if self.fibres is None:
@@ -209,14 +210,14 @@ class Frame(Rows):
         return card_of(self.header, name)
 
     def fit(self, rows=slice(None)):
-        """The median chi2pix of the bins with data of these rows; NaN if it is not known."""
+        """Returns the median chi2pix of these rows' bins with data; NaN if it is not known."""
         values = self.chi2pix[rows][(self.mask[rows] & NODATA) == 0]
         values = values[np.isfinite(values)]
         return float(np.median(values)) if values.size else np.nan
 
     @property
     def step(self):
-        """Angstrom a bin."""
+        """Angstrom per bin."""
         return (self.wave[-1] - self.wave[0]) / (len(self.wave) - 1) if len(self.wave) > 1 else 1.0
 
     def label(self, row):
@@ -227,16 +228,16 @@ class Frame(Rows):
             raise ValueError("%s: the frame %s has no HDU RESOLUTION" % (flag, self.path))
 
     def resolution_row(self, row, bin_):
-        """Offsets in Angstrom and the values R[bin, k] of one fibre, for the k on the grid."""
+        """Returns offsets in Angstrom and the values R[bin, k] of one fibre, for the k on the grid."""
         half = self.resolution.shape[1] // 2
         k = np.arange(max(bin_ - half, 0), min(bin_ + half + 1, len(self.wave)))
         return self.wave[k] - self.wave[bin_], self.resolution[row, bin_ - k + half, k]
 
     def fwhm(self):
-        """Width of the resolution in Angstrom [fibre, bin]; NaN where it has none.
+        """Returns the width of the resolution in Angstrom [fibre, bin]; NaN if it has none.
 
-        It is that of the Gaussian to which R[j, j] and its geometric mean with R[j, j - 1] and R[j, j + 1] belong: for
-        a Gaussian of width s, ln R[j, j] - mean ln R[j, j +- 1] is 1 / (2 s^2) in bins.
+        It is the width of the Gaussian with the same R[j, j] and geometric mean of R[j, j - 1] and R[j, j + 1]:
+        for a Gaussian of width s, ln R[j, j] - mean ln R[j, j +- 1] is 1 / (2 s^2) in bins.
         """
         half = self.resolution.shape[1] // 2
         width = np.full(self.flux.shape, np.nan)
@@ -252,7 +253,7 @@ class Frame(Rows):
 
 
 class Spectra:
-    """Flux, ivar and mask of a frame's fibres after the sky was subtracted."""
+    """Flux, ivar and mask of a frame's fibres after subtraction of the sky."""
 
     def __init__(self, flux, ivar, mask):
         self.flux, self.ivar, self.mask = flux, ivar, mask
@@ -260,7 +261,7 @@ class Spectra:
 
 
 def read_subtracted(path, frame):
-    """Spectra without the sky, as spex analyse subtracted it: a sky file alone lacks the scales of bright lines."""
+    """Reads the sky-subtracted spectra of spex analyse. A sky file alone would lack the scales of bright lines."""
     try:
         with fits.open(path) as hdus:
             if "SKY" in hdus:
@@ -278,9 +279,9 @@ def read_subtracted(path, frame):
 
 
 def band_limits(wave, frame):
-    """Samples [bin, tap] and weights [bin, tap] that make a uniformly sampled spectrum band-limited to the frame's bins.
+    """Returns samples and weights [bin, tap] that band-limit a uniformly sampled spectrum to the frame's bins.
 
-    The filter of core/model/low_pass.h; NaN where the samples do not cover a bin.
+    The filter is that of core/model/low_pass.h; NaN where the samples do not cover a bin.
     """
     step = (wave[-1] - wave[0]) / (len(wave) - 1)
     wide = max(frame.step, step)
@@ -297,7 +298,7 @@ def band_limits(wave, frame):
 
 
 def resolve(resolution, spectrum):
-    """R times a spectrum; NaN for rows that reach beyond the grid."""
+    """Returns R times a spectrum; NaN for rows that extend beyond the grid."""
     half, bins = resolution.shape[0] // 2, len(spectrum)
     result = np.full(bins, np.nan)
     rows = np.arange(half, bins - half)
@@ -306,7 +307,8 @@ def resolve(resolution, spectrum):
 
 
 def read_truth(path, frame):
-    """R * truth [fibre, bin], the truth band-limited to the bins as for `spex compare --truth`; NaN without truth."""
+    """Returns R * truth [fibre, bin], with the truth band-limited to the bins as in `spex compare --truth`; NaN
+    without truth."""
     frame.need_resolution("--truth")
     try:
         with fits.open(path) as hdus:
@@ -329,7 +331,7 @@ def read_truth(path, frame):
 
 
 def pulls(frame, row, expected):
-    """Differences from the truth in sigma, of the bins that `spex compare --truth` takes."""
+    """Returns the differences from the truth in sigma, for the bins that `spex compare --truth` uses."""
     use = (frame.mask[row] == 0) & ~(frame.chi2pix[row] >= WORST_CHI2PIX) & np.isfinite(expected)
     return ((frame.flux[row] - expected) * np.sqrt(np.maximum(frame.ivar[row], 0)))[use]
 
@@ -340,7 +342,8 @@ def robust_sigma(values):
 
 
 class Traces:
-    """Where fibres and wavelengths lie on the CCD, by a PSF's XTRACE and YTRACE (version 2: its parameters X and Y)."""
+    """The positions of fibres and wavelengths on the CCD, from a PSF's XTRACE and YTRACE (version 2: its parameters
+    X and Y)."""
 
     def __init__(self, path):
         try:
@@ -354,7 +357,7 @@ class Traces:
 
     @staticmethod
     def read(hdus, axis):
-        """(lowest wavelength, highest, coefficients [fibre, degree])."""
+        """Returns (lowest wavelength, highest, coefficients [fibre, degree])."""
         name = axis + "TRACE"
         if name in hdus:
             header = hdus[name].header
@@ -375,7 +378,7 @@ class Traces:
         return np.polynomial.legendre.legval(place, coefficients[fibre])
 
     def column(self, fibre, wave):
-        """CCD column of a fibre, by its row in the PSF."""
+        """Returns the CCD column of a fibre, by its row in the PSF."""
         return self.at(self.x, fibre, wave)
 
     def row(self, fibre, wave):

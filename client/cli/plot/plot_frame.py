@@ -7,7 +7,7 @@ import argparse
 import os
 import sys
 
-sys.dont_write_bytecode = True  # nothing is left beside an installed script
+sys.dont_write_bytecode = True  # writes nothing beside an installed script
 import plot_common
 from plot_common import BAND, GRID, LINE, MASKED, SKY, SOFT, TRUTH, ZOOM
 
@@ -19,11 +19,12 @@ import plot_shifts
 
 ZOOM_ANGSTROM = 60
 SPECTRUM, RESOLUTION, SHIFTS, PICTURES, HEAD, FOOT = 1.6, 1.75, 3.1, 4.0, 0.85, 0.5  # inches
-MAX_LEGENDS = 8  # fibres that the legend of the resolution names
+MAX_LEGENDS = 8  # most fibres that the legend of the resolution names
 
 
 def interesting(frame, row):
-    """Bins of a stretch where this fibre differs most from the others, or has most light if it is like them."""
+    """Returns a stretch of bins where this fibre differs most from the others, or is brightest if it does not
+    differ."""
     bins = len(frame.wave)
     width = min(bins, max(8, int(round(ZOOM_ANGSTROM / max(frame.wave[-1] - frame.wave[0], 1e-6) * bins))))
     own = np.where(frame.good[row], frame.flux[row], 0)
@@ -31,7 +32,7 @@ def interesting(frame, row):
     if len(frame.flux) > 4 and frame.types[row] != "SKY":
         own = own - np.median(np.where(frame.good, frame.flux, 0), axis=0)
         own = own - np.median(own)
-    # Lines that stand in the sky, too, only differ by how they are sampled.
+    # Lines that the sky has, too, differ only in their sampling, so they count less.
     sky = np.median(np.where(frame.good, frame.flux, 0), axis=0)
     calm = 1 / (1 + np.maximum(sky / max(np.median(sky), 1e-6) - 1, 0)) if len(frame.flux) > 4 else 1
     strength = np.convolve(np.abs(own) * noise * (calm if frame.types[row] != "SKY" else 1), np.ones(5) / 5, "same")
@@ -41,7 +42,7 @@ def interesting(frame, row):
 
 
 def choose(frame, count):
-    """Rows of different brightness: the brightest, one typical, a sky fibre, spread over the frame."""
+    """Returns rows of different brightness: the brightest, a typical one and a sky fibre, spread over the frame."""
     rows = np.arange(len(frame.flux))
     alive = rows[frame.good.mean(axis=1) > 0.3]
     if len(alive) <= count:
@@ -64,7 +65,7 @@ def choose(frame, count):
 
 
 def step_lines(axis, wave, spectra, row, width, label="flux"):
-    """Flux and its error as steps; masked bins as ticks on the axis. Returns both, NaN without data."""
+    """Draws flux and error as steps, and masked bins as ticks on the axis. Returns flux and error, NaN without data."""
     good = spectra.good[row]
     flux = np.where(good, spectra.flux[row], np.nan)
     error = np.where(good, 1 / np.sqrt(np.where(good, spectra.ivar[row], 1)), np.nan)
@@ -81,7 +82,7 @@ def step_lines(axis, wave, spectra, row, width, label="flux"):
 
 
 def set_limits(axis, values, low_percentile, high_percentile, above):
-    """The y axis for these values, with 0 on it."""
+    """Sets the y axis for these values; it includes 0."""
     finite = values[np.isfinite(values)]
     if len(finite):
         low, high = np.percentile(finite, [low_percentile, high_percentile])
@@ -90,10 +91,10 @@ def set_limits(axis, values, low_percentile, high_percentile, above):
 
 
 def draw_spectrum(axis, zoom, frame, spectra, row, overlay=None):
-    """One fibre's spectrum and a detail of it; `overlay`: (values [bin], colour, label) drawn over both."""
+    """Draws one fibre's spectrum and a detail of it. `overlay`: (values [bin], colour, label) to be drawn over both."""
     wave = frame.wave
     flux, _ = step_lines(axis, wave, spectra, row, 0.6)
-    # Sky lines may run out of the panel, or nothing else would be seen.
+    # Sky lines may extend beyond the panel, because otherwise nothing else would be visible.
     set_limits(axis, flux, 0.5, 98.5, 0.45)
     axis.set_xlim(wave[0], wave[-1] if len(wave) > 1 else wave[0] + 1)
     bins = interesting(frame, row)
@@ -117,7 +118,7 @@ def draw_spectrum(axis, zoom, frame, spectra, row, overlay=None):
 
 
 def draw_fibre(pairs, frame, row, subtracted, truth):
-    """The panels of one fibre: its spectrum and, where asked for, the one without the sky below it."""
+    """Draws the panels of one fibre: its spectrum and, if asked for, the sky-subtracted one below it."""
     title, overlay = "%s   median S/N %.1f per bin%s" % (
         frame.label(row), frame.snr[row], plot_data.said_of_fit("   median chi2pix", frame.fit(row))), None
     if truth is not None and np.isfinite(truth[row]).any():
@@ -137,7 +138,7 @@ def draw_fibre(pairs, frame, row, subtracted, truth):
 
 
 def draw_resolution(axis, detail, frame, rows):
-    """Widths of the resolution of these fibres, and its row of the middle bin."""
+    """Draws the widths of these fibres' resolution, and its row at the middle bin."""
     widths = frame.fwhm()
     bin_ = len(frame.wave) // 2
     shades = plt.get_cmap("viridis")(np.linspace(0, 0.85, max(len(rows), 2)))
@@ -166,7 +167,7 @@ def draw_resolution(axis, detail, frame, rows):
 
 
 def head_of(figure, frame, height, legends):
-    """Title, origin and the legend of all panels."""
+    """Draws title, origin and the legend of all panels."""
     handles = {}
     for axis in legends:
         for handle, label in zip(*axis.get_legend_handles_labels()):
@@ -182,7 +183,7 @@ def head_of(figure, frame, height, legends):
 
 
 def draw(frame, rows, shown):
-    """`shown`: a Shown."""
+    """Draws the picture. `shown`: a Shown."""
     each = 1 if shown.subtracted is None else 2
     heights = [SPECTRUM] * (each * len(rows)) + ([RESOLUTION] if shown.resolution else [])
     spectra, panels = SPECTRUM * each * len(rows), sum(heights)
@@ -218,7 +219,7 @@ def draw(frame, rows, shown):
 
 
 class Shown:
-    """What is drawn beside the spectra, read and checked before anything is drawn."""
+    """What is drawn beside the spectra. It is read and checked before drawing begins."""
 
     def __init__(self, frame, arguments):
         self.subtracted = plot_data.read_subtracted(arguments.sframe, frame) if arguments.sframe else None

@@ -6,12 +6,12 @@ from plot_data import BAD_FILE, two_pairs, why
 plt = plot_common.load_pyplot()
 np, fits = plot_common.load("numpy", "astropy.io.fits")
 
-UNUSABLE_BITS = 767  # of MASK: what core/model/mask_rule.h leaves out of the fit
+UNUSABLE_BITS = 767  # of MASK: the pixels that core/model/mask_rule.h excludes from the fit
 SATURATED, COSMIC = 8, 16
-# Pixels that take no part in the fit, by the first reason that holds; the legend has these words.
+# Reasons why pixels take no part in the fit; the first that holds counts. The legend uses these words.
 REASONS = (("cosmic ray", "#2ec4b6"), ("saturated", "#c6e03a"), ("bad pixel", "#5b8e7d"),
            ("no weight (IVAR ≤ 0)", "#c9ccd1"))
-WINDOW = 420  # pixels a side, unless asked for
+WINDOW = 420  # pixels on a side, by default
 BESIDE = 30  # pixels around spectra that --window-spectra names
 
 
@@ -44,7 +44,7 @@ class Image:
 
 
 def default_window(model):
-    """A stretch of the CCD, as wide as a few bundles, with light in it: (rows, columns)."""
+    """Returns a bright part of the CCD, as wide as a few bundles: (rows, columns)."""
     rows, columns = model.shape
     height, width = min(rows, WINDOW), min(columns, WINDOW)
     profile = np.convolve(np.abs(model).sum(axis=0), np.ones(width), "valid")
@@ -55,7 +55,7 @@ def default_window(model):
 
 
 def pixel_window(text, shape):
-    """(rows, columns) of --window COLUMNS,ROWS."""
+    """Returns (rows, columns) of --window COLUMNS,ROWS."""
     columns, rows = two_pairs("--window", text, int)
     for name, (low, high), size in (("columns", columns, shape[1]), ("rows", rows, shape[0])):
         if low < 0 or high > size:
@@ -64,7 +64,7 @@ def pixel_window(text, shape):
 
 
 def spectral_window(text, shape, frame, traces):
-    """(rows, columns) of --window-spectra FIBRES,WAVELENGTHS, with some pixels beside them."""
+    """Returns (rows, columns) of --window-spectra FIBRES,WAVELENGTHS, with some pixels around them."""
     flag = "--window-spectra"
     fibres, waves = two_pairs(flag, text, float)
     rows = [row for row, fibre in enumerate(frame.fibres) if fibres[0] <= fibre < fibres[1]]
@@ -94,7 +94,7 @@ def window_of(arguments, image, frame, traces):
 
 
 def middle_fibre(frame, traces, rows, columns):
-    """Row of the frame's spectrum nearest to the middle of the window."""
+    """Returns the row of the spectrum that is nearest to the middle of the window."""
     along = np.linspace(traces.y[0], traces.y[1], 500)
     middle = 0.5 * (rows.start + rows.stop)
 
@@ -106,7 +106,7 @@ def middle_fibre(frame, traces, rows, columns):
 
 
 def wavelengths_beside(axis, frame, traces, rows, columns):
-    """Wavelengths of the window's middle fibre, at their rows, as the ticks of `axis`."""
+    """Draws wavelengths of the window's middle fibre as ticks of `axis`, at their rows."""
     row = middle_fibre(frame, traces, rows, columns)
     along = np.linspace(traces.y[0], traces.y[1], 2000)
     at = traces.row(frame.first + row, along) + 0.5  # a pixel's centre is half a pixel above its lower edge
@@ -131,7 +131,7 @@ def masked_overlay(axis, reason, extent):
 
 
 def masked_legend(figure, reason, x, y):
-    """Tells what the colours of masked pixels mean, and how many there are."""
+    """Explains the colours of masked pixels, with their numbers."""
     counts = [int((reason == k).sum()) for k in range(1, len(REASONS) + 1)]
     handles = [plt.matplotlib.patches.Patch(color=colour, label="%s: %d" % (name, count))
                for (name, colour), count in zip(REASONS, counts) if count]
@@ -143,13 +143,13 @@ def masked_legend(figure, reason, x, y):
 
 
 def brightest_shown(model):
-    """Electrons at the end of the colour bar, at least 1. Each column's own light is below its 99.3rd percentile, and
-    few columns are those of a star that outshines the others, which runs out of the bar."""
+    """Returns the electrons at the end of the colour bar, at least 1. The 99.3rd percentile of each column ignores
+    cosmic rays; the 80th percentile over columns lets a few bright stars exceed the bar."""
     return max(np.percentile(np.percentile(model, 99.3, axis=0), 80), 1.0)
 
 
 def light_ticks(top):
-    """Electrons at the ticks of a colour bar that ends at `top`, which is at least 1."""
+    """Returns the electrons at the ticks of a colour bar that ends at `top`, which is at least 1."""
     decades = 10.0 ** np.arange(np.floor(np.log10(top)) - 1, np.floor(np.log10(top)) + 1)
     return [0.0] + [tick for decade in decades for tick in (decade, 3 * decade) if 1 <= tick <= top]
 

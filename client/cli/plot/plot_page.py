@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the spectra of a frame as one HTML page to look through in a browser; it needs no network and no other file.
+"""Writes the spectra of a frame as one HTML page for a browser. The page needs no network and no other file.
 
-`spex plot --html` calls it. The page is plot_page.html with the style and scripts beside it and the data in base64.
+`spex plot --html` calls it. The page is plot_page.html with its style and scripts, and the data in base64.
 """
 import argparse
 import base64
@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True  # nothing is left beside an installed script
+sys.dont_write_bytecode = True  # writes nothing beside an installed script
 import plot_common
 
 np, _ = plot_common.load("numpy", "astropy")
@@ -18,7 +18,7 @@ import plot_data
 import plot_tables
 
 SCRIPTS = ("plot_page_data.js", "plot_page_panels.js", "plot_page.js", "plot_page_input.js")
-FWHM_STEPS = 65535  # widths are kept as 16-bit integers: 0 has none, the largest width is 65535
+FWHM_STEPS = 65535  # widths are 16-bit integers: 0 means none, 65535 is the largest width
 HEADER_CARDS = ("CAMERA", "EXPID", "NIGHT", "TILEID", "PROGRAM", "OBSTYPE", "EXPTIME", "IN_IMG", "IN_PSF", "EXTRNAME",
                 "EXTRVER", "CHI2MED", "CHI2OUT", "TSSTATX", "MEANDX", "TSSTATY", "MEANDY")
 
@@ -28,7 +28,7 @@ def coded(values, kind):
 
 
 def fibres_of(frame, rows):
-    """What the page's list says of each fibre. Target ids are texts: JavaScript's numbers would round them."""
+    """Returns the page's list of fibres. Target ids are texts, because JavaScript's numbers would round them."""
     ids = plot_data.column(frame.table, "TARGETID")
     ra, dec = (plot_data.column(frame.table, name) for name in ("TARGET_RA", "TARGET_DEC"))
     fibres = []
@@ -46,7 +46,8 @@ def fibres_of(frame, rows):
 
 
 def masked_bins(mask):
-    """Masked bins as stretches of one value: [first bin of all fibres, one beyond the last, value], as they are few."""
+    """Returns the few masked bins as stretches of one value: [first bin counted over all fibres, one beyond the
+    last, value]."""
     flat = mask.ravel()
     edges = np.concatenate([[0], np.flatnonzero(np.diff(flat.astype(np.int64))) + 1, [flat.size]])
     stretches = np.stack([edges[:-1], edges[1:], flat[edges[:-1]]], axis=1)
@@ -54,7 +55,7 @@ def masked_bins(mask):
 
 
 def widths_of(frame, rows):
-    """FWHM of the resolution as 16-bit integers and the width of one step."""
+    """Returns the FWHM of the resolution as 16-bit integers, and the width of one step."""
     widths = frame.fwhm()[rows]
     largest = np.nanmax(widths, initial=0)
     step = largest / FWHM_STEPS if largest > 0 else 1.0
@@ -62,7 +63,7 @@ def widths_of(frame, rows):
 
 
 def add_stars(rows, arms, stars, about, data):
-    """Models and chi2(v) of the stars of a table, NaN for other fibres; and what is said of each."""
+    """Adds models and chi2(v) of the stars of a table, NaN for other fibres, and each star's description."""
     models = np.full((len(rows), sum(len(arm.wave) for arm in arms)), np.nan)
     scans = {name: np.full((len(rows), len(stars.velocity)), np.nan) for name in ["scan"] + [n for n, _ in stars.scans]}
     for place, row in enumerate(rows):
@@ -82,7 +83,7 @@ def add_stars(rows, arms, stars, about, data):
     about["velocities"] = [float(velocity) for velocity in stars.velocity]
     about["parts"] = [name for name, _ in stars.scans]
     data["model"], data["scan"] = coded(models, "<f4"), coded(scans.pop("scan"), "<f4")
-    if scans:  # of the parts [part, row, velocity]
+    if scans:  # of the parts, [part, row, velocity]
         data["partscans"] = coded(np.stack(list(scans.values())), "<f4")
 
 
@@ -99,7 +100,7 @@ def add_galaxies(rows, galaxies, about):
 
 
 def shifts_of(shifts, rows):
-    """What the page has of trace shifts; values to a thousandth of what a picture shows."""
+    """Returns the trace shifts for the page, rounded to a thousandth of what a picture can show."""
     axes = {}
     for name, one in (("dx", shifts.x), ("dy", shifts.y)):
         values = None if one.values is None else np.round(one.values[rows], 5).tolist()
@@ -109,7 +110,7 @@ def shifts_of(shifts, rows):
 
 
 def contents(frame, rows, subtracted, truth, unit):
-    """(description, {name: base64}) of what the page shows."""
+    """Returns (description, {name: base64}) of the page's contents."""
     shape = frame.flux[rows].shape
     facts = [[card, frame.card(card)] for card in HEADER_CARDS if frame.card(card)]
     about = {
@@ -135,7 +136,7 @@ def contents(frame, rows, subtracted, truth, unit):
 
 
 def page(about, data):
-    """The page. What comes from files stands in JSON and base64 alone, in which no tag can begin."""
+    """Returns the page. Text from files is only inside JSON and base64, in which no tag can begin."""
     described = json.dumps(about, allow_nan=False)
     for character in "<>&":
         described = described.replace(character, "\\u%04x" % ord(character))

@@ -6,7 +6,7 @@
 import os
 import sys
 
-sys.dont_write_bytecode = True  # nothing is left beside an installed script
+sys.dont_write_bytecode = True  # writes nothing beside an installed script
 import plot_common
 from plot_common import GRID, LINE, MASKED, SKY, SOFT, TRUTH, ZOOM
 
@@ -15,7 +15,7 @@ np, fits = plot_common.load("numpy", "astropy.io.fits")
 import plot_data
 
 COLOURS = (LINE, TRUTH, SKY, MASKED, ZOOM)  # of the components that are drawn
-NAMED_FRAMES = 12  # at most so many are named below the time series
+NAMED_FRAMES = 12  # most frames that are named below the time series
 
 
 class Components:
@@ -48,7 +48,7 @@ def draw_vectors(axis, pca, count):
 
 
 def label_powers(axis):
-    """Labels powers of ten on a logarithmic y axis, and 2 and 5 times these where the axis has fewer than two."""
+    """Labels powers of ten on a logarithmic y axis, and also 2 and 5 times these if the axis has fewer than two."""
     low, high = axis.get_ylim()
     powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     for factors in ((1,), (1, 2, 5)):

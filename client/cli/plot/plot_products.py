@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 
-sys.dont_write_bytecode = True  # nothing is left beside an installed script
+sys.dont_write_bytecode = True  # writes nothing beside an installed script
 import plot_common
 from plot_common import ARMS, GRID, INK, LINE, MASKED, SKY, SOFT, TRUTH
 
@@ -18,19 +18,19 @@ import plot_arms
 from plot_frame import step_lines
 from plot_tables import Galaxies, Stars, said_of_gap, warning_of
 
-PANEL, ARM, ALONE, HEAD, FOOT = 2.6, 1.75, 3.5, 0.75, 0.5  # inches; for a frame, for each arm, for arms at least
-TITLE, BETWEEN = 0.3, 0.78  # inches more above several arms; inches between targets
+PANEL, ARM, ALONE, HEAD, FOOT = 2.6, 1.75, 3.5, 0.75, 0.5  # inches; for a frame, for each arm, least for arms
+TITLE, BETWEEN = 0.3, 0.78  # inches of extra title above several arms; inches between targets
 LIGHT_SPEED = 299792.458  # km/s
-AROUND = 1200  # km/s of a line that is drawn
+AROUND = 1200  # km/s around a line that are drawn
 STACK_STEP = 50  # km/s
-ALL = "all"  # arms
-FLUX = {False: "flux without sky", True: "flux"}  # of a frame, of several arms
-MAX_TITLE = 110  # characters of a line above a panel
-MAX_ENTRIES = 6  # of a legend beside the name of the file
+ALL = "all"  # name of all arms together
+FLUX = {False: "flux without sky", True: "flux"}  # labels for a frame, for several arms
+MAX_TITLE = 110  # characters in a line above a panel
+MAX_ENTRIES = 6  # in a legend beside the file's name
 
 
 def limit(axis, shown, above=0.25):
-    """The y axis for a flux, whose noise may run out of it, and for the curves after it."""
+    """Sets the y axis for a flux, whose noise may exceed it, and for the curves that follow it in `shown`."""
     finite = [values[np.isfinite(values)] for values in shown if np.isfinite(values).any()]
     if finite:
         low, high = np.percentile(finite[0], [0.5, 99.5])
@@ -40,14 +40,14 @@ def limit(axis, shown, above=0.25):
 
 
 class Layout:
-    """The axes of one target: for each arm a spectrum, on request with its residual below; others at the right."""
+    """The axes of one target: for each arm a spectrum, on request with its residual below; other axes at the right."""
 
     def __init__(self, figure, place, arms, joint, residuals):
         self.joint = joint
         left, right = place.subgridspec(1, 2, width_ratios=[3, 1.3], wspace=0.1)
         self.figure, self.right = figure, right
         self.frame = None
-        if joint:  # without lines, around the panels of all arms
+        if joint:  # an invisible axis around the panels of all arms
             self.frame = figure.add_subplot(left, frame_on=False, xticks=[], yticks=[])
             self.frame.set_ylabel(arms[0].unit, labelpad=30)
         self.spectra, self.residuals, self.others = [], [], []
@@ -62,7 +62,7 @@ class Layout:
             self.spectra[0].set_ylabel(arms[0].unit)
 
     def add_right(self, rows, columns, **style):
-        """Axes at the right."""
+        """Adds axes at the right."""
         self.others += [self.figure.add_subplot(part) for part in self.right.subgridspec(rows, columns, **style)]
         return self.others
 
@@ -80,12 +80,12 @@ class Layout:
 
 
 def short(value):
-    """Three digits, without an exponent."""
+    """Formats a value with three digits, without an exponent."""
     return ("%.0f" if abs(value) >= 1000 else "%.3g") % value
 
 
 def said_of(star, stars):
-    """Parameters, warnings, and how many exposures were fitted."""
+    """Returns a text with parameters, warnings, and the number of exposures that were fitted."""
     values = "  ".join("%s %s" % (name, short(star[name])) for name in stars.parameters + ["VSINI"])
     said = [values if np.isfinite(star["VRAD"]) else "", warning_of(star)]
     if stars.joint and star["RVS_WARN"] == 0:
@@ -96,7 +96,7 @@ def said_of(star, stars):
 
 
 def said_of_arm(arm, stars, star):
-    """What a joint fit has of an arm, or of the parts that it was cut into."""
+    """Returns a text about an arm in a joint fit, or about the parts into which it was cut."""
     names = [name for name, _ in stars.scans]
     said = []
     for name in [arm.name] if arm.name in names else [name for name in names if name[0] in arm.name]:
@@ -146,7 +146,7 @@ def colour_of(part):
 
 
 def draw_scan(axis, stars, star, k):
-    """Chi2 by velocity above its minimum: of each part of a joint fit, and of all."""
+    """Draws chi2 by velocity above its minimum, for each part of a joint fit and for all."""
     for name, chi2 in stars.scans + [(ALL if stars.scans else "_", stars.chi2)]:
         if np.isfinite(chi2[k]).any():
             axis.plot(stars.velocity, chi2[k] - np.nanmin(chi2[k]), color=colour_of(name), linewidth=0.9, label=name)
@@ -162,7 +162,7 @@ def draw_scan(axis, stars, star, k):
 
 
 def draw_arms(axis, stars, star):
-    """What each part of a joint fit says of the velocity, and all."""
+    """Draws the velocity from each part of a joint fit, and from all."""
     names = [name for name, _ in stars.scans]
     all_arms = star["VRAD"], star["VRAD_ERR"]
     values = [(star["VRAD_" + name], star["VRAD_ERR_" + name]) for name in names] + [all_arms]
@@ -178,7 +178,7 @@ def draw_arms(axis, stars, star):
 
 
 def line_in(arm, row, wave, z):
-    """Velocities, flux above the continuum and its weight of an arm's bins around a line at a redshift."""
+    """Returns velocities, flux above the continuum and its weight, for an arm's bins around a line at a redshift."""
     velocity = LIGHT_SPEED * np.log(arm.wave / (wave * (1 + z)))
     near = np.abs(velocity) < AROUND
     use = near & arm.good[row]
@@ -189,7 +189,7 @@ def line_in(arm, row, wave, z):
 
 
 def stack_of(arms, row, galaxies, z):
-    """Signal to noise of all lines together by velocity, with the weights of their ratios: (velocities, values)."""
+    """Returns (velocities, values): the S/N of all lines together by velocity, weighted by their ratios."""
     edges = np.arange(-AROUND, AROUND + STACK_STEP, STACK_STEP)
     signal, information = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
     for arm, (_, wave, ratio) in itertools.product(arms, galaxies.lines):
@@ -203,12 +203,12 @@ def stack_of(arms, row, galaxies, z):
 
 
 def lines_in(arm, galaxies, z):
-    """Lines at a redshift that are in an arm: (name, rest wavelength)."""
+    """Returns the lines at a redshift that are in an arm: (name, rest wavelength)."""
     return [(name, rest) for name, rest, _ in galaxies.lines if arm.wave[0] < rest * (1 + z) < arm.wave[-1]]
 
 
 def draw_lines(axis, arm, galaxies, z):
-    """Marks lines at a redshift; the first of each name has it beside."""
+    """Marks lines at a redshift. The first line of each name is labelled."""
     seen = set()
     for name, rest in lines_in(arm, galaxies, z):
         axis.axvline(rest * (1 + z), color=TRUTH, linewidth=0.7, linestyle=":", label="lines at z")
@@ -244,7 +244,7 @@ def draw_galaxy(figure, place, spectra, arms, galaxies, row):
         galaxy["Z2"], galaxy["NLINES"]))
     cuts.set(yticks=[], xlim=(-AROUND, AROUND))
     low, high = cuts.get_ylim()
-    cuts.set_ylim(low, max(high, 3 + 0.06 * (3 - low)))  # the topmost text is inside, too
+    cuts.set_ylim(low, max(high, 3 + 0.06 * (3 - low)))  # keeps the topmost text inside
     cuts.set_title("lines at z (σ of a bin)", pad=3, color=SOFT)
     velocity, values = stack_of(arms, row, galaxies, z)
     stack.plot(velocity, values, color=TRUTH, linewidth=1.0, drawstyle="steps-mid")
@@ -257,7 +257,7 @@ def draw_galaxy(figure, place, spectra, arms, galaxies, row):
 
 
 def draw(spectra, arms, panels):
-    """`panels`: (draw_star or draw_galaxy, its table, row of the spectra) from the top."""
+    """Draws the picture. `panels`: (draw_star or draw_galaxy, its table, row of the spectra) from the top."""
     sizes = [max(ARM * len(arms), ALONE) if table.joint else PANEL for _, table, _ in panels]
     title = TITLE if panels[0][1].joint else 0
     between = BETWEEN + 2 * title
@@ -284,7 +284,7 @@ def draw(spectra, arms, panels):
 
 
 def panels_of(tables, rows):
-    """What is drawn: of the rows asked for all that the tables have, else the best of each table."""
+    """Returns the panels: those of the rows that were asked for and are in the tables, else the best of each table."""
     panels = []
     for draw_panel, table in tables:
         chosen = table.chosen() if rows is None else [row for row in rows if row in table.rows]

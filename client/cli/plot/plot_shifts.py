@@ -1,4 +1,4 @@
-"""The part of the picture of a frame that shows its trace shifts over the CCD: arrows, and maps of both axes."""
+"""The part of a frame's picture that shows its trace shifts over the CCD: arrows, and maps of both axes."""
 import textwrap
 
 import plot_common
@@ -9,25 +9,26 @@ plt = plot_common.load_pyplot()
 
 ARROWS = 10  # across the CCD
 LONGEST = 0.45  # inches, of the longest arrow
-FREE = 0.8  # of the distance to the next arrow, that one may reach
-MARKS = 6  # fibres that are named below a panel
-LEAST_RANGE = 0.004  # pixels, that the colours of a map span
+FREE = 0.8  # fraction of the distance to the next arrow that an arrow may cover
+MARKS = 6  # fibres named below a panel
+LEAST_RANGE = 0.004  # pixels; least range of a map's colours
 
 
 def round_below(value):
-    """The largest of 1, 2 and 5 times a power of ten that is at most `value`."""
+    """Returns the largest of 1, 2 and 5 times a power of ten that is at most `value`."""
     power = 10.0 ** np.floor(np.log10(value))
     return max(factor * power for factor in (1, 2, 5) if factor * power <= value * (1 + 1e-9))
 
 
 def evenly(u, count):
-    """Rows of at most `count` fibres that are spread evenly over the CCD."""
+    """Returns the rows of at most `count` fibres that are spread evenly over the CCD."""
     places = np.linspace(u.min(), u.max(), min(count, len(u)))
     return list(dict.fromkeys(int(np.argmin(np.abs(u - place))) for place in places))
 
 
 def limits(values, least, before, after, inches):
-    """A range with these values at `before` and `after` inches from its ends, and half of `least` more."""
+    """Returns a range with these values at `before` and `after` inches from its ends. The values span at least
+    `least`."""
     low, high = values.min(), values.max()
     if high - low < least:
         low, high = 0.5 * (low + high - least), 0.5 * (low + high + least)
@@ -36,12 +37,12 @@ def limits(values, least, before, after, inches):
 
 
 def draw_arrows(axis, shifts, inches):
-    """`inches`: width and height of the panel."""
+    """Draws the arrows. `inches`: width and height of the panel."""
     rows = evenly(shifts.u, ARROWS)
     wave, u = np.meshgrid(shifts.wave, shifts.u[rows])
     dx, dy = (np.zeros(u.shape) if one.values is None else one.values[rows] for one in (shifts.x, shifts.y))
     longest = np.hypot(dx, dy).max()
-    # Pixels an inch.
+    # Pixels per inch.
     scale = max(longest / LONGEST, np.abs(dx).max() * (len(rows) + 1) / (FREE * inches[0]),
                 np.abs(dy).max() * (len(shifts.wave) + 1) / (FREE * inches[1])) or 1
     axis.plot(u.ravel(), wave.ravel(), ".", color=SOFT, markersize=3)
@@ -81,7 +82,7 @@ def draw_map(figure, axis, shifts, name, one):
 
 
 def draw_shifts(figure, spec, shifts):
-    """`spec`: where they are drawn; `shifts`: a plot_data.TraceShifts."""
+    """Draws the shifts. `spec`: their place; `shifts`: a plot_data.TraceShifts."""
     axes = spec.subgridspec(1, 3, width_ratios=[1.25, 1, 1], wspace=0.2).subplots(sharey=True)
     place = axes[0].get_position()
     draw_arrows(axes[0], shifts, (place.width * figure.get_figwidth(), place.height * figure.get_figheight()))

@@ -1,4 +1,4 @@
-"""Tables of velocities and redshifts as spex analyse writes them, beside the spectra that they are of."""
+"""Tables of velocities and redshifts from spex analyse, matched with their spectra."""
 import os
 
 import plot_common
@@ -7,19 +7,19 @@ np, fits = plot_common.load("numpy", "astropy.io.fits")
 import plot_arms
 import plot_data
 
-MAX_EACH = 3  # stars and galaxies of a frame that are chosen
-MAX_SHIFT = 1e-6  # Angstrom between wavelengths that are the same
-SECURE_GAP = 25  # docs/analysis.md, like the bits of warnings
+MAX_EACH = 3  # most stars and galaxies of a frame that are chosen
+MAX_SHIFT = 1e-6  # Angstrom; wavelengths that differ by less are equal
+SECURE_GAP = 25  # see docs/analysis.md, also for the bits of warnings
 STAR_WARNINGS = (
     (1, "hardly better than a continuum"), (2, "at the edge of the scan"), (4, "large error"),
     (8, "beyond the templates"), (16, "fast rotation"), (32, "too few bins"), (64, "no error"),
     (128, "V2 is nearly as good"))
 STAR_COLUMNS = ("VRAD", "VRAD_ERR", "VSINI", "CHISQ_TOT", "DCHI2", "V2", "RVS_WARN")
-UNEXPLAINED, UNLIKELY = 1 << 24, 1 << 25  # of ZWARN
+UNEXPLAINED, UNLIKELY = 1 << 24, 1 << 25  # bits of ZWARN
 
 
 def warning_of(star):
-    """What RVS_WARN says of a row of RVTAB; empty without a warning."""
+    """Returns a text for RVS_WARN of a row of RVTAB; empty without a warning."""
     return "   ".join(text for bit, text in STAR_WARNINGS if star["RVS_WARN"] & bit)
 
 
@@ -34,7 +34,7 @@ def said_of_gap(galaxy):
 
 
 class Table:
-    """A table of products: `rows` has the row of the spectra for each of its own."""
+    """A table of products. `rows` has the row of the spectra for each row of the table."""
 
     def __init__(self, path, hdu, spectra, arms):
         self.path = path
@@ -42,7 +42,7 @@ class Table:
             with fits.open(path) as hdus:
                 self.table = np.asarray(hdus[hdu].data)
                 self.joint = "ROW" not in self.table.dtype.names
-                # A copy of the fibermap's rows has more columns to tell rows by.
+                # A copy of the fibermap's rows has more columns that identify rows.
                 source = np.asarray(hdus["FIBERMAP"].data) if self.joint and "FIBERMAP" in hdus else self.table
                 if len(source) != len(self.table):
                     raise TypeError("FIBERMAP has %d rows, %s %d" % (len(source), hdu, len(self.table)))
@@ -59,7 +59,7 @@ class Table:
 
     @staticmethod
     def keys(table, spectra):
-        """What tells rows apart: TARGETID, and EXPID and FIBER where the spectra have them, too."""
+        """Returns the keys that identify rows: TARGETID, and also EXPID and FIBER if the spectra have them."""
         own = () if spectra.table is None else spectra.table.dtype.names
         names = [name for name in ("TARGETID", "EXPID", "FIBER") if name in table.dtype.names and name in own]
         if "TARGETID" not in names:
@@ -67,7 +67,7 @@ class Table:
         return [tuple((name, int(row[name])) for name in names) for row in table]
 
     def matched(self, wanted, spectra):
-        """The first row of the spectra for each of these keys."""
+        """Returns the first row of the spectra for each of these keys."""
         places, names = {}, [name for name, _ in wanted[0]] if wanted else []
         for row, one in enumerate(spectra.table):
             places.setdefault(tuple((name, int(one[name])) for name in names), row)
@@ -78,7 +78,8 @@ class Table:
         return [places[key] for key in wanted]
 
     def best(self, order):
-        """Rows of the spectra in descending order, those without a value last: a few of a frame, one of several arms."""
+        """Returns rows of the spectra in descending order, those without a value last: a few of a frame, one of
+        several arms."""
         order = np.argsort(-np.nan_to_num(order, nan=-np.inf, posinf=1e30), kind="stable")
         return [self.rows[k] for k in order][:1 if self.joint else MAX_EACH]
 
@@ -87,7 +88,8 @@ class Table:
 
 
 class Stars(Table):
-    """Velocities. `models` and `continua`: for each arm [star, bin], or None; `scans`: (name, chi2 [star, velocity])."""
+    """Velocities. `models` and `continua`: [star, bin] for each arm, or None; `scans`: (name, chi2 [star,
+    velocity])."""
 
     def __init__(self, path, spectra, arms, models=None):
         super().__init__(path, "RVTAB", spectra, arms)
@@ -121,7 +123,7 @@ class Stars(Table):
         for name in STAR_COLUMNS + tuple("%s_%s" % (stem, part) for part, _ in self.scans for stem in stems):
             if name not in names:
                 raise KeyError("RVTAB has no column %s" % name)
-        # Names of the templates' parameters: columns with an error of their own.
+        # The templates' parameters are the columns that have an error column.
         self.parameters = [name for name in names if name + "_ERR" in names and name != "VRAD"]
         self.bins = self.table["NPIX_TOT" if self.joint else "NBIN"]
 
@@ -130,12 +132,12 @@ class Stars(Table):
 
 
 def image_of(hdu, columns):
-    """An image with a row for each target; without targets FITS has no data."""
+    """Returns an image with a row for each target; without targets the FITS file has no data."""
     return np.zeros((0, columns)) if hdu.data is None else np.asarray(hdu.data, float)
 
 
 def models_beside(path):
-    """The file of models that spex analyse writes beside a table rvtab_*."""
+    """Returns the path of the models that spex analyse writes beside a table rvtab_*."""
     folder, name = os.path.split(path)
     if not name.startswith("rvtab_"):
         raise ValueError("%s: its name does not tell where its models are; --star-models names them" % path)
@@ -143,7 +145,7 @@ def models_beside(path):
 
 
 def read_models(path, stars, arms):
-    """The models of each arm [star, bin], or None where the fit left the arm out."""
+    """Returns the models of each arm [star, bin], None for an arm that the fit left out."""
     try:
         with fits.open(path) as hdus:
             targets = [int(number) for number in hdus["FIBERMAP"].data["TARGETID"]]

@@ -15,9 +15,9 @@ class AxisShifts:
     Legendre polynomials L. u is the fibre's column at the middle of its wavelengths, scaled to [-1, 1] over the CCD. t
     is the wavelength, scaled to [-1, 1] over ``TraceShifts.wavelength``."""
 
-    #: "ok"; "weak": the error at a corner of the CCD exceeds 0.1 pixels; "relative": without a reference, only
-    #: differences between fibres were measured; "refused": it could not be measured, and nothing is moved; "none": it
-    #: was not to be measured
+    #: outcome of the measurement, one of "ok", "weak" (the error at a corner of the CCD exceeds 0.1 pixels),
+    #: "relative" (without a reference, only differences between fibres were measured), "refused" (it could not be
+    #: measured, and nothing is moved), "none" (it was not to be measured)
     status: str
     #: float64 [a, b], pixels, to be added to the PSF's traces; shape [0, 0] if refused or not measured
     coefficients: np.ndarray
@@ -63,16 +63,15 @@ class TraceShifts:
     """The displacement of a frame's traces from those of its PSF, measured in the frame itself; see
     docs/trace-shifts.md."""
 
-    #: shifts across the spectra, along CCD rows: they change columns (XTRACE)
+    #: shifts of columns (XTRACE), across the spectra
     x: AxisShifts
-    #: shifts along the spectra: they change rows (YTRACE)
+    #: shifts of rows (YTRACE), along the spectra
     y: AxisShifts
     #: why an axis was refused; "" if none was
     reason: str
-    #: whether to extract the frame with moved traces. False: both axes were refused, or the shifts are too small to
-    #: matter
+    #: whether to extract the frame with moved traces; not if both axes were refused or the shifts are too small
     moved: bool
-    #: name of the reference spectrum; "": none
+    #: name of the reference spectrum, "" if there was none
     reference: str
     #: first and last wavelength of the domain of t, Angstrom
     wavelength: tuple[float, float]

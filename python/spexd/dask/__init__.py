@@ -170,10 +170,8 @@ class _Run:
         self._client, self._attempts = client, attempts
         self._call = (arguments, threads, os.getcwd())
         self._outputs, self._record = outputs, Record(outputs)
-        self._runs: dict[str, tuple[distributed.Future, float]] = {}  # the run of each worker's address, and when it
-                                                                      # began
-        self._errors: dict[str, str] = {}  # errors of the frames and exposures that runs have reached; "" if the files
-                                           # exist
+        self._runs: dict[str, tuple[distributed.Future, float]] = {}  # by worker: its run, and when it began
+        self._errors: dict[str, str] = {}  # of frames and exposures that runs have reached; "": files exist
         self._exposures: dict[str, None] = {}  # in order
         self._ends = False  # whether no more runs begin
         self._complete = False  # whether all frames are done, so that the remaining runs need not be waited for

@@ -76,7 +76,7 @@ def install(module: types.ModuleType | None = None, traces: types.ModuleType | N
         traces: default: ``desispec.scripts.trace_shifts``, which is imported.
 
     Returns:
-        An object that removes them again: call ``undo()``, or use it as a context manager.
+        An object whose ``undo()`` removes them again. It is also a context manager.
 
     Raises:
         ImportError: desispec, or a package that it needs, is not installed.

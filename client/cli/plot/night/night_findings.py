@@ -1,6 +1,6 @@
-"""The record of a night as its report has it: frames in the order of time, and what needs attention.
+"""The record of a night as its report shows it: frames in the order of time, and what needs attention.
 
-night_page.py and plot_night.py show it. Only Python's standard library is used.
+Used by night_page.py and plot_night.py. Uses only Python's standard library.
 """
 import collections
 import datetime
@@ -15,27 +15,28 @@ import sys
 FORMAT = 2
 
 # Limits of what needs attention; docs/nights.md explains them.
-LEAST_FRAMES = 4  # of a camera, from which its usual values are known
-LEAST_CAMERAS = 3  # of an exposure or a night, from which what all have in common is known
-SIGMAS = 5  # robust standard deviations, beyond which a value is far from the usual; beyond the following, too
-FAR_SNR = 0.25  # of the usual
-FAR_SKY = 0.3  # of the usual
-FAR_MASKED = 0.02  # of the bins, above the usual
-FAR_MASKED_CAMERA = 0.1  # of the bins, a camera above the others
+LEAST_FRAMES = 4  # frames of a camera that define its usual values
+LEAST_CAMERAS = 3  # cameras of an exposure or night that define what they have in common
+SIGMAS = 5  # robust standard deviations; a value is far from the usual one beyond these and beyond the following limits
+FAR_SNR = 0.25  # fraction of the usual
+FAR_SKY = 0.3  # fraction of the usual
+FAR_MASKED = 0.02  # fraction of the bins, above the usual one
+FAR_MASKED_CAMERA = 0.1  # fraction of the bins, of a camera above the others
 FAR_SHIFT = 0.15  # pixels
-FAR_SHIFT_CAMERA = 0.5  # pixels, a camera from the others
-SLOW = 3  # times the camera's median
+FAR_SHIFT_CAMERA = 0.5  # pixels, of a camera from the others
+SLOW = 3  # in units of the camera's median
 SLOW_SECONDS = 1  # beyond the camera's median
 
 FAILED, ATTENTION, NOTE = "failed", "attention", "note"
 MAX_NAMED = 6  # frames or cameras that a sentence names
 UNMATCHED = "?"
-SPREAD = 0.5  # of the distance between exposures, over which their cameras are drawn
-TICK_LETTERS = 8  # that have room below a tick where as many as possible are drawn
+SPREAD = 0.5  # fraction of the distance between exposures over which their cameras are drawn
+TICK_LETTERS = 8  # below a tick, when as many ticks as possible are drawn
 TICK_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
-BAD_FIT_WARNING = "image and PSF do not fit"  # bad_fit says the same
+BAD_FIT_WARNING = "image and PSF do not fit"  # bad_fit reports the same
 
-# Numbers of a frame: name, title, unit, title of a column, digits after the point, whether the axis may be logarithmic.
+# A quantity of frames: name, title, unit, title of its column, digits after the point, whether the axis may be
+# logarithmic.
 Quantity = collections.namedtuple("Quantity", "name title unit column digits may_be_log")
 QUANTITIES = (
     Quantity("chi2pix", "Fit: median chi2pix", "", "chi2pix", 2, True),
@@ -54,7 +55,7 @@ def is_number(value):
 
 
 def part_of(record, name):
-    """An object in a record; none where there is none."""
+    """Returns an object in a record; empty if there is none."""
     value = record.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -64,7 +65,7 @@ def share(part, total):
 
 
 def seconds_of(text):
-    """Seconds since 1970 of a DATE-OBS; None without a time."""
+    """Returns the seconds since 1970 of a DATE-OBS; None if it has no time."""
     found = re.match(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d(?:\.\d*)?)", text or "")
     if not found:
         return None
@@ -77,8 +78,8 @@ def seconds_of(text):
 
 
 class Frame:
-    """One frame of the list. `values` has the numbers that are known of QUANTITIES, `ranges` the
-    smallest and largest where a value is a mean."""
+    """One frame of the list. `values` has the known values of QUANTITIES, `ranges` the smallest and the largest
+    value if a value is a mean."""
 
     def __init__(self, record):
         self.record = record
@@ -103,12 +104,12 @@ class Frame:
         return "%s %s" % (self.camera, self.exposure) if self.camera != UNMATCHED else os.path.basename(self.image)
 
     def drawn(self, name):
-        """The value of a quantity and the ends of its range, all of which an axis must show."""
+        """Returns the value of a quantity and the ends of its range, all of which an axis must show."""
         return self.values[name], *self.ranges.get(name, ())
 
     @staticmethod
     def exposure_of(record, names):
-        """The label of the list or EXPID, else the number at the end of the image's name, else its name."""
+        """Returns the label in the list, or EXPID, or the number at the end of the image's name, or its name."""
         if record.get("expid"):
             return str(record["expid"])
         stem = names[0].split(".fits")[0]
@@ -117,7 +118,7 @@ class Frame:
 
     @staticmethod
     def camera_of(names):
-        """A part of a file's name that looks like a camera, as of frames that could not be read."""
+        """Returns the part of a file's name that looks like a camera, for frames that could not be read."""
         for name in names:
             found = re.search(r"(?:^|[-_.])([a-z]\d{1,2})(?=[-_.])", name)
             if found:
@@ -133,7 +134,7 @@ class Frame:
         }
         for axis in "xy":
             shift = part_of(part_of(record, "trace_shifts"), axis)
-            if shift.get("status") in ("ok", "weak"):  # the mean of others is not known
+            if shift.get("status") in ("ok", "weak"):  # other means are not known
                 values["shift_" + axis] = shift.get("mean")
                 if is_number(shift.get("min")) and is_number(shift.get("max")):
                     self.ranges["shift_" + axis] = shift["min"], shift["max"]
@@ -144,7 +145,8 @@ class Frame:
 
 
 class Finding:
-    """A sentence, how bad it is, and what it is about: frames, a quantity ("" for none), whole exposures or not."""
+    """A sentence, its severity, and its subject: frames, a quantity ("" for none), and whether it is about whole
+    exposures."""
 
     def __init__(self, severity, about, text, frames=(), quantity="", of_exposure=False):
         self.severity, self.about, self.quantity = severity, about, quantity
@@ -157,12 +159,12 @@ class Night:
 
     def __init__(self, record):
         self.seconds = record["seconds"]
-        self.products = record["exposures"]  # records of what was made of whole exposures
+        self.products = record["exposures"]  # records of the products of whole exposures
         self.frames = [Frame(frame) for frame in record["frames"]]
         listed = list(dict.fromkeys(frame.exposure for frame in self.frames))
         self.has_times, places = places_of(listed, self.frames)
         self.exposures = sorted(listed, key=lambda exposure: places[exposure])
-        self.at = places  # of exposures: seconds since 1970, or numbers
+        self.at = places  # {exposure: seconds since 1970, or number}
         order = {exposure: k for k, exposure in enumerate(self.exposures)}
         self.cameras = sorted({frame.camera for frame in self.frames}, key=lambda name: (name[1:].zfill(3), name))
         self.frames.sort(key=lambda frame: (order[frame.exposure], self.cameras.index(frame.camera)))
@@ -173,14 +175,14 @@ class Night:
                 frame.findings.append(finding)
 
     def severity(self, frame):
-        """The worst that is said of a frame; "" for nothing."""
+        """Returns the worst severity of a frame's findings; "" if there are none."""
         for severity in (FAILED, ATTENTION):
             if any(finding.severity == severity for finding in frame.findings):
                 return severity
         return ""
 
     def label(self, exposure):
-        """Its number and, if known, its time."""
+        """Returns an exposure's number and, if known, its time."""
         if not self.has_times:
             return exposure
         return "%s, %s UT" % (exposure, time_text(self.at[exposure]))
@@ -199,13 +201,13 @@ class Night:
 
 
 class Across:
-    """The horizontal axis of what is drawn over the night: times, or exposures in the order of the list."""
+    """The horizontal axis of drawings over the night: times, or exposures in the order of the list."""
 
     def __init__(self, night):
         self.night = night
         places = [night.at[exposure] for exposure in night.exposures] or [0]
         gaps = [b - a for a, b in zip(places, places[1:]) if b > a]
-        # The cameras of an exposure stand beside each other.
+        # The cameras of an exposure are beside each other.
         self.width = SPREAD * statistics.median(gaps) if gaps else SPREAD
         room = max(0.02 * (places[-1] - places[0]), 1.2 * self.width)
         self.low, self.high = places[0] - room, places[-1] + room
@@ -216,7 +218,7 @@ class Across:
         return self.night.at[frame.exposure] + self.width * ((cameras.index(frame.camera) + 0.5) / len(cameras) - 0.5)
 
     def ticks(self, most):
-        """(place, label) of at most so many ticks."""
+        """Returns (place, label) of at most `most` ticks."""
         if not self.night.has_times:
             longest = max(map(len, self.night.exposures), default=0)
             most = max(2, most * TICK_LETTERS // max(longest, TICK_LETTERS))
@@ -238,14 +240,15 @@ def count(number, noun):
 
 
 def places_of(exposures, frames):
-    """(whether these are times, {exposure: place}): times if most exposures have one, else places in the list."""
+    """Returns (whether places are times, {exposure: place}): times if most exposures have one, else places in the
+    list."""
     times = {}
     for frame in frames:
         if frame.time is not None:
             times[frame.exposure] = min(frame.time, times.get(frame.exposure, frame.time))
     if len(set(times.values())) < 2 or 2 * len(times) <= len(exposures):
         return False, {exposure: k for k, exposure in enumerate(exposures)}
-    # Exposures without a time, whose frames all failed, stand between their neighbours of the list.
+    # Exposures without a time, whose frames all failed, are placed between their neighbours of the list.
     known = [k for k, exposure in enumerate(exposures) if exposure in times]
     gaps = [abs(times[exposures[b]] - times[exposures[a]]) / (b - a) for a, b in zip(known, known[1:])]
     gap = statistics.median(gaps)
@@ -267,7 +270,8 @@ def places_of(exposures, frames):
 
 
 def spread(values):
-    """A robust standard deviation of values in the order of time, which neither outliers nor one step widen."""
+    """Returns a robust standard deviation of values in the order of time, which neither outliers nor one step
+    increase."""
     middle = statistics.median(values)
     about_middle = statistics.median(abs(value - middle) for value in values)
     about_next = statistics.median(abs(b - a) for a, b in zip(values, values[1:])) / 2 ** 0.5
@@ -286,7 +290,7 @@ def by_camera(frames):
 
 
 def runs(things, chosen):
-    """Stretches of chosen things without another between them."""
+    """Returns the stretches of consecutive chosen things."""
     chosen = set(chosen)
     return [list(stretch) for is_chosen, stretch in itertools.groupby(things, chosen.__contains__) if is_chosen]
 
@@ -302,7 +306,7 @@ def join(parts):
 
 
 def named(night, frames):
-    """Frames by their cameras and exposures, short: "b0 51060, r1 51066 to 51069"."""
+    """Names frames briefly by their cameras and exposures: "b0 51060, r1 51066 to 51069"."""
     chosen, parts, whole = set(frames), [], []
     for exposure in night.exposures:
         of_one = [frame for frame in night.frames if frame.exposure == exposure]
@@ -322,7 +326,7 @@ def named(night, frames):
 
 
 def reason_of(frame, text):
-    """A message without the frame's name."""
+    """Returns a message without the frame's name."""
     for name in (frame.image, frame.record.get("output", ""), os.path.basename(frame.image)):
         if name:
             text = text.replace(name, "")
@@ -330,7 +334,8 @@ def reason_of(frame, text):
 
 
 def grouped(pairs):
-    """[(text, [things])] of (text, thing) pairs whose texts are the same but for numbers; the largest group first."""
+    """Returns [(text, [things])] for (text, thing) pairs whose texts differ only in numbers; the largest group
+    first."""
     groups = {}
     for text, thing in pairs:
         groups.setdefault(re.sub(r"\d+", "#", text), (text, []))[1].append(thing)
@@ -345,7 +350,7 @@ def times_usual(ratio):
 
 
 def find(night):
-    """All findings, worst first."""
+    """Returns all findings, worst first."""
     exposures = Conditions(night)
     found = [*failures(night), *not_reached(night), *failed_exposures(night), *bad_fits(night), *failed_bundles(night),
              *failed_products(night), *exposures.findings(), *masked(night), *shifts(night), *exposures.odd_frames(),
@@ -361,7 +366,7 @@ def failures(night):
 
 
 def said_of(night, frames):
-    """The frames, with their number where a sentence would not tell it."""
+    """Names the frames, with their number if it is more than one."""
     text = named(night, frames)
     return text if len(frames) == 1 else "%s (%s)" % (count(len(frames), "frame"), text)
 
@@ -402,7 +407,7 @@ def failed_bundles(night):
 
 
 def failed_products(night):
-    """Products that fail for one reason, as all that need a sky, are told together."""
+    """Reports products that fail for the same reason together, such as all that need a sky."""
     failed = {}
     for frame in night.frames:
         for name, product in frame.products.items():
@@ -414,7 +419,7 @@ def failed_products(night):
 
 
 class Conditions:
-    """S/N and sky level of exposures and frames beside what is usual of each camera."""
+    """S/N and sky level of exposures and frames, compared with the usual values of each camera."""
 
     def __init__(self, night):
         self.night = night
@@ -424,12 +429,12 @@ class Conditions:
         self.common = {name: self.common_of(ratios) for name, ratios in self.ratios.items()}
 
     def rate(self, name, frame):
-        """S/N or sky level as of an exposure of 1 s, so that exposures of other lengths can be compared."""
+        """Returns S/N or sky level scaled to an exposure of 1 s, so that different exposures can be compared."""
         length = frame.record["exposure_seconds"] if self.has_lengths else 1
         return frame.values[name] / (length ** 0.5 if name == "snr" else length)
 
     def ratios_of(self, name):
-        """Of frames whose fit is not bad: over the median of their camera."""
+        """Returns the ratios of frames without a bad fit to the median of their camera."""
         ratios = {}
         for frames in by_camera(self.night.frames).values():
             frames = [frame for frame in frames if name in frame.values and frame.record.get("bad_fit") is not True]
@@ -441,7 +446,7 @@ class Conditions:
         return ratios
 
     def common_of(self, ratios):
-        """{exposure: the median of its cameras}; of those with enough cameras."""
+        """Returns {exposure: the median of its cameras} for exposures with enough cameras."""
         members = collections.defaultdict(list)
         for frame, ratio in ratios.items():
             members[frame.exposure].append(ratio)
@@ -473,7 +478,7 @@ class Conditions:
                 self.night.label(exposure), ", ".join(parts), count(len(frames), "camera"), why), frames, far[0], True)
 
     def odd_frames(self):
-        """Frames apart from the other cameras of their exposure."""
+        """Reports frames that differ from the other cameras of their exposure."""
         for name, title, least in (("snr", "S/N", FAR_SNR), ("sky", "sky level", FAR_SKY)):
             common = self.common[name]
             rest = {frame: ratio / common.get(frame.exposure, 1) for frame, ratio in self.ratios[name].items()
@@ -489,7 +494,7 @@ class Conditions:
 
 
 def when(night, stretch, frames):
-    """Where a stretch of a camera's frames is."""
+    """Says where a stretch of a camera's frames is."""
     name = stretch[0].camera
     if len(stretch) == 1:
         return "%s %s" % (name, stretch[0].exposure)
@@ -499,7 +504,7 @@ def when(night, stretch, frames):
 
 
 def masked(night):
-    """A camera is compared with itself, and as a whole with the other cameras."""
+    """Compares a camera with itself and, as a whole, with the other cameras."""
     with_bins = by_camera(frame for frame in night.frames if "masked" in frame.values)
     medians = {camera: statistics.median(f.values["masked"] for f in frames) for camera, frames in with_bins.items()}
     for camera, frames in with_bins.items():
@@ -524,7 +529,7 @@ def masked(night):
 
 
 def shifts(night):
-    """A camera is compared with itself, and as a whole with the other cameras."""
+    """Compares a camera with itself and, as a whole, with the other cameras."""
     for axis in "xy":
         name = "shift_" + axis
         measured = by_camera(frame for frame in night.frames if name in frame.values)
@@ -555,14 +560,14 @@ def warnings(night):
 
 
 def parts_of(frame):
-    """Seconds by what took them."""
+    """Returns the seconds that each part of the work took."""
     parts = {name: value for name, value in part_of(frame.record, "stages").items() if is_number(value)}
     parts["the queue"] = frame.record.get("queue_seconds") or 0
     return parts
 
 
 def slow(night):
-    """Of frames that this run extracted; the part that took most beyond its usual is named."""
+    """Reports slow frames among those that this run extracted. Names the part that exceeds its usual time most."""
     slow_frames = []
     for frames in by_camera(f for f in night.frames if f.state == "written" and "seconds" in f.values).values():
         if len(frames) < LEAST_FRAMES:
@@ -587,7 +592,7 @@ def slow(night):
 
 
 def read(path):
-    """The night of a file. Where it is none, the process ends with 2."""
+    """Returns the night of a file. If the file is not the record of a night, the process ends with exit code 2."""
     try:
         with open(path, encoding="utf-8") as file:
             record = json.load(file)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what `spex night` did as one HTML page, for the morning after; it needs no network and no other file.
+"""Writes the record of `spex night` as one HTML page for the next morning; it needs no network and no other file.
 
 night_page.py NIGHT.json OUTPUT; `spex night --report` calls it.
 """
@@ -7,19 +7,19 @@ import html
 import math
 import sys
 
-sys.dont_write_bytecode = True  # nothing is left beside an installed script
+sys.dont_write_bytecode = True  # writes nothing beside an installed script
 import night_findings
 import plot_common
 from night_findings import FAILED, time_text
 
 WIDTH, HEIGHT = 620, 196  # of a panel, in units of its drawing
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 28, 34
-BEYOND = 0.06  # of the range of values, above and below them
-SIZES = ((300, 3.2), (1000, 2.4))  # of marks, up to so many frames
+BEYOND = 0.06  # of the range of values, added above and below
+SIZES = ((300, 3.2), (1000, 2.4))  # (frames, size of marks for up to so many)
 SMALLEST = 1.8
-WIDE_RANGE = 10  # largest value / median, from which an axis that may be is logarithmic
+WIDE_RANGE = 10  # largest value / median, from which an axis may be logarithmic
 TICK_ROOM = 62  # units of the drawing that one label of the horizontal axis needs
-MARKS = {  # of arms, so that they differ by more than colours
+MARKS = {  # of arms, which differ by more than their colours
     "b": "M{x:.1f} {y:.1f}m-{s},0a{s},{s} 0 1,0 {d},0a{s},{s} 0 1,0 -{d},0z",
     "r": "M{x:.1f} {y:.1f}m-{s},-{s}h{d}v{d}h-{d}z",
     "z": "M{x:.1f} {y:.1f}m0,-{t}l{t},{d}h-{dt}z",
@@ -33,7 +33,7 @@ def text(value):
 
 
 def shown(quantity, value):
-    return "" if value is None else "%.*f" % (quantity.digits, round(value, quantity.digits) + 0.0)  # no -0
+    return "" if value is None else "%.*f" % (quantity.digits, round(value, quantity.digits) + 0.0)  # avoids -0
 
 
 # ---- The top: what needs attention, exposures by cameras.
@@ -48,7 +48,7 @@ def findings_list(night):
 
 
 def hover(night, frame):
-    """What a browser shows of a frame under the pointer."""
+    """Returns the text that a browser shows for a frame under the pointer."""
     parts = ["%s: %s" % (frame.name, frame.state)]
     for one in night.quantities:
         if one.name in frame.values:
@@ -98,7 +98,7 @@ def x_of(axis, place):
 
 
 class Up:
-    """The vertical axis of some values."""
+    """The vertical axis for some values."""
 
     def __init__(self, values, may_be_log):
         values = sorted(values)
@@ -114,7 +114,7 @@ class Up:
         return HEIGHT - BOTTOM - (self.scaled(value) - self.low) / (self.high - self.low) * (HEIGHT - TOP - BOTTOM)
 
     def ticks(self):
-        """(y, label) of each tick."""
+        """Returns (y, label) of each tick."""
         if self.log:
             values = [m * 10.0 ** k for k in range(math.floor(self.low), math.ceil(self.high) + 1) for m in (1, 2, 5)]
             values = [value for value in values if self.low <= math.log10(value) <= self.high]
@@ -135,7 +135,7 @@ def mark(arm, x, y, size):
 
 
 def lines_of(night, quantity, across, up):
-    """A line for each camera."""
+    """Returns a line for each camera."""
     parts = []
     for camera in night.cameras:
         points = ["%.1f,%.1f" % (x_of(across, across.place(f)), up.y(f.values[quantity.name])) for f in night.frames
@@ -231,7 +231,7 @@ def fraction(products, name, good):
 
 
 def table(name, columns, rows):
-    """Columns are (title, whether it has numbers)."""
+    """`columns`: (title, whether it has numbers) of each."""
     head = "".join('<th%s><button type=button>%s</button></th>' % (" class=n" if number else "", text(title))
                    for title, number in columns)
     body = []

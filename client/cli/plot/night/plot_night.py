@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws what `spex night` did: what needs attention, exposures by cameras, and the numbers of frames over the night.
+"""Draws the record of `spex night`: what needs attention, exposures by cameras, numbers of frames over the night.
 
 plot_night.py NIGHT.json OUTPUT; `spex night --plot` calls it.
 """
 import sys
 import textwrap
 
-sys.dont_write_bytecode = True  # nothing is left beside an installed script
+sys.dont_write_bytecode = True  # writes nothing beside an installed script
 import night_findings
 import plot_common
 from night_findings import ATTENTION, FAILED, NOTE
@@ -19,15 +19,15 @@ APART = "#f1e4cf"
 FACES = {"ok": "#dbe9f6", ATTENTION: "#ffd08a", FAILED: PURPLE, NOTE: "white", "not reached": "white"}
 WORDS = {FAILED: "×", "not reached": "–"}
 MARKERS = {"b": "o", "r": "s", "z": "^"}
-WIDE_RANGE = 10  # largest value / median, from which an axis that may be is logarithmic
-WIDTH = 11  # inches, as all below
+WIDE_RANGE = 10  # largest value / median, from which an axis may be logarithmic
+WIDTH = 11  # inches, as the sizes below
 PANEL, LINE, ROW = 1.75, 0.21, 0.23
 MAX_FINDINGS = 14
-MAX_ROWS = 60  # beyond as many exposures, cells have no numbers and are lower
-LETTERS = 138  # of a line of text
+MAX_ROWS = 60  # with more exposures, cells have no numbers and are lower
+LETTERS = 138  # in a line of text
 MAX_TICKS = 7
-MANY_FRAMES = 600  # from which their marks are smaller
-MAX_NAMED = 40  # cameras whose names stand above the matrix
+MANY_FRAMES = 600  # with more frames, marks are smaller
+MAX_NAMED = 40  # most cameras whose names are above the matrix
 
 
 def draw_findings(axis, lines):
@@ -42,7 +42,7 @@ def draw_findings(axis, lines):
 
 
 def finding_lines(night):
-    """(severity, text) of each line; the first line of a finding alone has its severity."""
+    """Returns (severity, text) of each line; only the first line of a finding has its severity."""
     lines = []
     for finding in night.findings[:MAX_FINDINGS]:
         texts = textwrap.wrap(finding.text, LETTERS)
@@ -58,7 +58,7 @@ def row_height(night):
 
 
 def draw_matrix(axis, night):
-    """A cell for each frame with its chi2pix."""
+    """Draws a cell for each frame with its chi2pix."""
     rows = {exposure: k for k, exposure in enumerate(night.exposures)}
     columns = {camera: k for k, camera in enumerate(night.cameras)}
     numbers = len(rows) <= MAX_ROWS and len(columns) <= MAX_NAMED
