@@ -265,8 +265,7 @@ class SilentFlood {
             ++opened_;
             if (opened_ <= limit) continue;
             char byte = 0;
-            recv(open.front().get(), &byte, 1, 0);  // waits until the server closes the oldest for the new
-                                                    // one
+            recv(open.front().get(), &byte, 1, 0);  // waits: the server closes the oldest
             open.pop_front();
             full_ = true;
             full_.notify_all();

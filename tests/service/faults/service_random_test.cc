@@ -1,5 +1,6 @@
-// Random calls: submitted, cancelled, cut off in the middle or given up, on an engine that fails now and then.
-// Whatever happens, statuses are those of the contract, events keep their bytes, and the server ends idle.
+// Random calls: submitted, cancelled, cut off in the middle or given up, on an engine that fails now and
+// then. Whatever happens, statuses are those of the contract, events keep their bytes, and the server ends
+// idle.
 //
 //   SPEXD_RANDOM_CALLS=5000 SPEXD_RANDOM_SEED=1 service_random_test
 #include <gmock/gmock.h>
@@ -177,8 +178,7 @@ class RandomClient {
     v1::SubmitRequest request;
     request.mutable_header()->set_request_id(absl::StrCat("client ", number_, " request ", number));
     *request.mutable_header()->mutable_job() = number % 2 == 0 ? raw_ : by_path_;
-    request.mutable_header()->mutable_job()->set_priority(number %
-                                                          5);  // more urgent jobs displace others
+    request.mutable_header()->mutable_job()->set_priority(number % 5);  // more urgent jobs displace others
     stream->Write(request);
     return stream;
   }

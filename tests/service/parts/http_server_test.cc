@@ -116,8 +116,7 @@ TEST_F(HttpServerTest, AnswersWhileOtherClientsAreSlow) {
   for (int k = 0; k < 20; ++k) {
     slow.emplace_back(http_->port());
     EXPECT_TRUE(
-        slow.back().Send(k % 2 == 0 ? "GET /li" : "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));  // the client never
-                                                                                          // reads
+        slow.back().Send(k % 2 == 0 ? "GET /li" : "GET / HTTP/1.1\r\nHost: x\r\n\r\n"));  // never reads
   }
   EXPECT_EQ(Get("/livez").first, 200);
 }
