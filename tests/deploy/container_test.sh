@@ -36,12 +36,12 @@ ccache_flags=(--ccache "$ccache")
 if [ "$SPEXD_CONTAINER_TOOL" = docker ]; then
   ccache_flags=()
 else
-  # Images of this test alone, which go with it.
+  # Keeps the images of this test in its own folder, so that they are removed with it.
   printf '[storage]\ndriver = "overlay"\ngraphroot = "%s/images"\nrunroot = "%s/run"\n' "$work" "$work" >"$work/storage.conf"
   export CONTAINERS_STORAGE_CONF=$work/storage.conf
 fi
 
-# changed SUFFIX LINE: the image with one more line in its Dockerfile.
+# changed SUFFIX LINE: builds the image with one more line in its Dockerfile.
 changed() {
   local format=()
   [ "$SPEXD_CONTAINER_TOOL" = docker ] || format=(--format docker)
@@ -50,7 +50,7 @@ changed() {
     { cat "$work/log"; fail "the image $1 is not built"; }
 }
 
-# refused SUFFIX REASON: the image does not pass, and container.sh says why.
+# refused SUFFIX REASON: expects that the image fails its check and that container.sh gives the reason.
 refused() {
   if $script check "$name-$1" >"$work/log" 2>&1; then fail "the image $1 passes"; fi
   grep -q "$2" "$work/log" || { cat "$work/log"; fail "nothing says of the image $1: $2"; }
