@@ -235,7 +235,7 @@ TEST(Grid, BelowFourTenthsOfAnAngstromIsFine) {
   EXPECT_TRUE(IsFineGrid(Grid(6000, 0.3, 10)));
   EXPECT_FALSE(IsFineGrid(Grid(6000, 0.4, 10)));
   EXPECT_FALSE(IsFineGrid(
-      Grid(6000, 0.4, 10).Scaled(1 / 1.0001)));  // still not after a barycentric correction
+      Grid(6000, 0.4, 10).Scaled(1 / 1.0001)));  // a barycentric correction does not make it a fine grid
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 checks them against the documentation: HDUs, types, header cards, values and checksums. Exits with 0 if all agree.
 
 usage: check_outputs.py FOLDER
-
 """
 import sys
 import warnings

@@ -5,7 +5,6 @@ usage: make_inputs.py FOLDER [GOLDENS]
 
 FOLDER gets NAME.fits (HDU DATA, tile-compressed) and NAME-expected.fits (the primary, plain), and psf-v2.fits. With
 GOLDENS, prints the SHA-256 of the real frame's image and ivar after the mask rule.
-
 """
 import hashlib
 import os

@@ -21,7 +21,7 @@ FIRST_USE = ("README.md", "First use", {"night/": "needs a night's frames", "sud
 GUIDE = [("docs/guide.md", heading, {}) for heading in ("Errors", "GPUs", "On a server")]
 PYTHON_PACKAGE = [("python/README.md", heading, {}) for heading in ("Install", "Use")]
 
-# (document, heading, text that a command must not contain: why it is left out)
+# (document, heading, {text of commands that are left out: why})
 WALKS = {
     # A machine with the sources, whose user has sudo.
     "sources": [
@@ -41,7 +41,7 @@ WALKS = {
     "uninstall": [("docs/install.md", "Uninstall", {})],
 }
 
-# Each section is a terminal of its own, whose servers end with it.
+# Each section has its own terminal, whose servers end with it.
 TERMINAL = """\
 set -uo pipefail
 begin=$PWD
@@ -58,7 +58,7 @@ leave() {
 
 
 def section(document, heading):
-    """The text below a heading, up to the next one of its level or above."""
+    """Returns the text below a heading, up to the next heading of its level or above."""
     text = (SOURCES / document).read_text()
     found = re.search(rf"^(##+) {re.escape(heading)}$", text, re.MULTILINE)
     assert found, f"{document} has no heading {heading}"
@@ -68,12 +68,12 @@ def section(document, heading):
 
 
 def blocks(text):
-    """(language, content) of each code block."""
+    """Returns (language, content) of each code block."""
     return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def commands(block):
-    """[command, exit code that the document shows]."""
+    """Returns [command, exit code that the document shows] for each command."""
     lines = block.replace("\\\n", " ").splitlines()
     if not any(line.startswith("$ ") for line in lines):
         return [[re.split(r"\s{2,}", line)[0], 0] for line in lines]
