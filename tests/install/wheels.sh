@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Installs the wheels of scripts/wheel.sh in bare roots, which have Python and nothing else, by the commands of the documents; uses what was
-# installed; uninstalls it. Uses the wheel in Python 3.10 and 3.12, too, if this machine has them. Prints times and sizes, which
-# docs/install.md repeats. Needs root, mmdebstrap, the machine's package sources and PyPI; some minutes a root.
+# Installs the wheels of scripts/wheel.sh in bare roots, which have Python and nothing else, by the commands of the documents;
+# uses them; uninstalls them. Tests the wheel in Python 3.10 and 3.12 too, if this machine has them. Prints times and sizes,
+# which docs/install.md repeats. Needs root, mmdebstrap, the machine's package sources and PyPI; takes some minutes for each
+# root.
 #
-#   tests/install/wheels.sh WHEELS [SUITE...]    WHEELS: the folder of the wheels; SUITE: releases of Debian, else bookworm and trixie
+#   tests/install/wheels.sh WHEELS [SUITE...]    WHEELS: the folder of the wheels; SUITE: releases of Debian, by default
+#                                                bookworm and trixie
 #
-#   SPEXD_WALK_FIBRES=500    fibres of simulated frames, in place of 50
+#   SPEXD_WALK_FIBRES=500    fibres of simulated frames, instead of 50
 #
 # Exit codes: 0 all is well, 1 a command or a check failed, 77 skipped, with the reason.
 set -euo pipefail

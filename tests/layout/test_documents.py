@@ -1,4 +1,5 @@
-"""Documents name files that exist, in links, paths in backticks and tables of files; lines are short, and the README is."""
+"""Documents name only files that exist, in links, paths in backticks and tables of files. Lines are short, and so is
+the README."""
 
 import pytest
 from documents import ROOT, Tree, broken_links, links, long_lines, missing_paths, missing_rows, slug
