@@ -60,7 +60,7 @@ def anchors(name):
 
 
 def links(text):
-    """Yields the targets of links and pictures that lead into the repository."""
+    """Returns the targets of links and pictures that lead into the repository."""
     without_code = re.sub(r"`[^`]*`", "", prose(text))
     targets = re.findall(r"\]\(<?([^)>\s]+)>?\)", without_code)
     return [target for target in targets if not re.match(r"[a-z]+:", target)]
@@ -77,7 +77,7 @@ def broken_links(name, tree):
 
 
 def missing_paths(name, tree):
-    """Yields names in backticks that do not exist: paths that begin with a top folder, and names with a source's suffix."""
+    """Yields messages about paths in backticks that do not exist: those in a top folder, or with a source's suffix."""
     for code in re.findall(r"`([^`\n]+)`", prose((ROOT / name).read_text())):
         path = posixpath.normpath(code)
         if not re.fullmatch(r"[\w./-]+", path) or "NAME" in path:

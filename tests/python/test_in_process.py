@@ -246,7 +246,7 @@ def test_threads_share_an_engine(image, psf, engine):
 
 
 def test_python_goes_on_while_a_job_runs(image, psf, engine):
-    """A thread that the job waits for gets on, so the job does not hold the GIL."""
+    """The job waits for another thread, which can run only if the job does not hold the GIL."""
     under_way, gone_on = threading.Event(), threading.Event()
 
     def other():
@@ -327,7 +327,7 @@ def test_warnings_about_the_inputs_come_with_the_frame(image, psf, engine):
 
 
 def cards_of_file(path):
-    """Keywords and values of HDU FLUX as astropy reads them."""
+    """Returns the keywords and values of HDU FLUX as astropy reads them."""
     with fits.open(path) as hdus:
         header = hdus["FLUX"].header
     cards = {key: header[key] for key in header if key not in ("", "CHECKSUM", "DATASUM", "COMMENT", "HISTORY")}
