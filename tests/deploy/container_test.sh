@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes a base image, builds spexd's image on it and checks the image, all by deploy/container.sh; then lets it check images that must
-# not pass. Needs root, mmdebstrap, Debian 12's package sources, and docker, podman or buildah. Half an hour to an hour on 2 cores;
-# some minutes once the compiled objects are there.
+# Makes a base image, builds spexd's image on it and checks the image, all with deploy/container.sh, which must then reject bad
+# images. Needs root, mmdebstrap, Debian 12's package sources, and docker, podman or buildah. Takes half an hour to an hour on 2
+# cores, or some minutes with compiled objects.
 #
 #   tests/deploy/container_test.sh CCACHE    the folder that keeps compiled objects between runs (not used by docker)
 #
-#   SPEXD_CONTAINER_TOOL=buildah    the tool, in place of the first that runs
+#   SPEXD_CONTAINER_TOOL=buildah    the tool, instead of the first that runs
 set -euo pipefail
 ccache=$(realpath -m "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")"

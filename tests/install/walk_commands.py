@@ -1,13 +1,12 @@
-"""The commands that the documents tell a newcomer to type, as one script for bash, section by section.
+"""Prints the commands that the documents tell a newcomer to type as one bash script, section by section.
 
-    walk_commands.py WALK FIBRES    prints the commands of a list of WALKS; FIBRES in place of the 500 of simulated frames
+    walk_commands.py WALK FIBRES    WALK: a list of WALKS; FIBRES: the fibres of simulated frames, instead of 500
 
-A section is named by its document and heading. Of its code blocks, lines that begin with "$ " are commands (a backslash
-continues them), and the rest is what they print. In a block without such a line each line is a command up to two blanks.
-The Python blocks of a section of python/README.md are one program for the environment that the documents make;
-its other blocks without "$ " are Python that needs more than this machine has, and are left out.
-`echo $?` and the number that the document shows after it say which exit code the command before has.
-The script begins in the folder that each section begins in.
+A section is named by its document and heading. In its code blocks, lines that begin with "$ " are commands (a backslash
+continues them), and the other lines are their output. In a block without such a line each line is a command, up to two
+blanks. The Python blocks of a section of python/README.md are one program, for the environment that the documents make;
+its other blocks without "$ " need more than this machine has and are left out. `echo $?` and the number shown after it
+state the exit code of the command before. The script begins in the folder in which each section begins.
 """
 
 import pathlib

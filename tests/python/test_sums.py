@@ -109,8 +109,7 @@ def test_components_are_those_of_spex_to_the_byte(exposures, tmp_path):
 
 
 def snapshots_of(frame):
-    """Returns clipped residuals of the sky fibres [fibre, bin] in errors, which are reduced by what the fit
-    absorbed."""
+    """Returns the clipped pulls [fibre, bin] of the sky fibres; their errors are reduced by what the fit absorbed."""
     sky = frame.sky()
     rows = np.array(sky.sky_fibres)
     flux, ivar, of_model = frame.flux[rows], frame.ivar[rows].astype(float), sky.statistical_ivar[rows]

@@ -1,5 +1,6 @@
-"""What the Python package costs beside the engine and beside the C++ client. Prints medians; with --check they must keep
-to their limits, which needs an idle machine.
+"""Measures what the Python package costs beside the engine and beside the C++ client.
+
+Prints medians. With --check they must keep to their limits, which needs an idle machine.
 
 build/dev/python-env/bin/python tests/python/measure/measure.py --bin build/dev/bin --fibres 500
 """

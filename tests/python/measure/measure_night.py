@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""The frames a second of `spexd.dask.extract_night`, beside those of as many `spex extract` on the same frames.
+"""Measures the throughput of `spexd.dask.extract_night` beside that of as many `spex extract` on the same frames.
 
-measure_night.py --bin FOLDER [--frames N] [--fibres N] [--rows N] [--check]    --check: fails below 85 % of the frames a second without Dask
+measure_night.py --bin FOLDER [--frames N] [--fibres N] [--rows N] [--check]
+
+--check: fails below 85 % of the frames a second without Dask.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Velocities of the same stars by spexd and by rvspecfit, on one thread, in turns, and the products of `spex bench`.
+"""Measures velocities of the same stars by spexd and by rvspecfit on one thread, and the products of `spex bench`.
 
 Prints medians. With --check it fails beyond the limits below. Needs spexd and rvspecfit; peers.sh provides both.
 """
