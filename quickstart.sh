@@ -32,7 +32,7 @@ echo "All packages are there."
 step "Building (the first time takes 5 minutes on two cores)"
 [ -f "$build/build.ninja" ] || cmake --preset release >"$work/configure.log" || { cat "$work/configure.log"; exit 1; }
 targets=(spex spexd)
-# Builds the CUDA engine, too, if it can be built and there is a device for it.
+# Also builds the CUDA engine if that is possible and there is a device for it.
 if [ -e /dev/nvidiactl ] && grep -q '^build spexd_cuda:' "$build/build.ninja"; then targets+=(spexd_cuda); fi
 ninja -C "$build" "${targets[@]}"
 spex=$build/bin/spex

@@ -1,4 +1,4 @@
-# Where things are installed (GNUInstallDirs), and the files that belong to no target. Each install() names a component:
+# Folders of the installation (GNUInstallDirs), and the files that belong to no target. Each install() names a component:
 #   spexd, spex   the programs and the scripts that they run
 #   cuda          the CUDA engine's module
 #   service       systemd's unit

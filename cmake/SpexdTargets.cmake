@@ -1,4 +1,4 @@
-# How this project's targets are compiled.
+# Compiler settings and functions for this project's targets.
 
 # Sets warnings, sanitizers and the include root of a target. Called for each target.
 function(spexd_target target)

@@ -1,4 +1,4 @@
-// What libspexd_cuda.so exports, for both sides of the module boundary.
+// The interface that libspexd_cuda.so exports, for both sides of the module boundary.
 #ifndef SPEXD_CUDA_LOADER_CUDA_MODULE_H_
 #define SPEXD_CUDA_LOADER_CUDA_MODULE_H_
 

@@ -1,4 +1,4 @@
-// What NVIDIA's driver reports about itself and its devices, without the CUDA engine. The values come from
+// Facts from NVIDIA's driver about itself and its devices, without the CUDA engine. The values come from
 // the driver's own libraries, which are loaded where they are installed and never linked.
 #ifndef SPEXD_CUDA_LOADER_DRIVER_FACTS_H_
 #define SPEXD_CUDA_LOADER_DRIVER_FACTS_H_

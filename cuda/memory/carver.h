@@ -13,7 +13,7 @@ inline constexpr int64_t kArrayAlignment = 256;
 
 class Carver {
  public:
-  // `block`: null to count sizes only; the arrays are then null, too.
+  // `block`: null to count sizes only; the arrays are then also null.
   explicit Carver(std::byte* block) : block_(block) {}
 
   template <typename T>

@@ -36,7 +36,7 @@ class CudaPinnedSource : public PinnedPool::Source {
 
   void Free(std::byte* data) override {
     for (const int device : devices_) {
-      // A lost device is tried, too, because the memory is the host's.
+      // A lost device is also tried, because the memory is the host's.
       if (cudaSetDevice(device) != cudaSuccess) cudaGetLastError();
       if (cudaFreeHost(data) == cudaSuccess) return;
       cudaGetLastError();

@@ -37,7 +37,7 @@ class PinnedBuffer {
 // A pool that all devices of an engine share. Its buffers keep it alive. Thread-safe.
 class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  public:
-  // How memory is locked and freed; replaceable for tests.
+  // Functions that lock and free memory; replaceable for tests.
   class Source {
    public:
     virtual ~Source() = default;

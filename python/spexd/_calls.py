@@ -417,7 +417,7 @@ _MAY_BE_THE_CONNECTIONS = (UnavailableError, InternalError, UnknownError, Cancel
 
 
 class WatchState:
-    """What one watch has received of a job. Events are taken once and in order, across broken connections."""
+    """The part of a job that one watch has received. Events are taken once and in order, across broken connections."""
 
     def __init__(self, job_id: str, handed_on: set[int]) -> None:
         """``handed_on``: bundles that were handed on, by this watch or an earlier one; each is handed on once."""

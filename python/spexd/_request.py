@@ -1,4 +1,4 @@
-"""What is sent to a server: a job or an analysis, as its header and the bytes of its inputs."""
+"""Requests to a server: a job or an analysis, as its header and the bytes of its inputs."""
 
 from __future__ import annotations
 

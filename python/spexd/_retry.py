@@ -24,7 +24,7 @@ _log = logging.getLogger("spexd")
 
 @dataclasses.dataclass(frozen=True)
 class RetryPolicy:
-    """How refused calls are tried again. Times are in seconds. Waits are randomised, so that clients that were
+    """Policy for trying refused calls again. Times are in seconds. Waits are randomised, so that clients that were
     refused together do not return together."""
 
     #: attempts to reach a server, with waits of about ``first_wait``, twice that, and so on
@@ -55,7 +55,7 @@ class RetryPolicy:
 
 
 class Then(enum.Enum):
-    """How to continue after a call that failed."""
+    """Next step after a call that failed."""
 
     END = enum.auto()  # not at all
     ELSEWHERE = enum.auto()  # the server did not take it: with the next one, or with this one later

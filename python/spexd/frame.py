@@ -47,7 +47,7 @@ _processes.register_values()
 
 @dataclasses.dataclass(frozen=True)
 class JobInfo:
-    """How a job ran. Times are in seconds."""
+    """The server, engine and times of a job. Times are in seconds."""
 
     engine: str = ""  #: such as "cpu (AVX-512, 2 threads)"
     psf_hash: str = ""  #: SHA-256 of the PSF's file
@@ -62,7 +62,7 @@ class JobInfo:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a frame's file contains besides the arrays, as objects of the extension."""
+    """The contents of a frame's file besides the arrays, as objects of the extension."""
 
     grid: Any
     origin: Any

@@ -1,4 +1,4 @@
-// A result is the same to the bit whatever else runs, on any device.
+// A result has the same bits whatever else runs, on any device.
 #include <cstdio>
 #include <memory>
 #include <thread>

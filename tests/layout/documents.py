@@ -94,7 +94,7 @@ def missing_paths(name, tree):
 
 
 def missing_rows(name, tree):
-    """Yields entries of tables of files that are not beside the document as a file or folder, with or without
+    """Yields messages about entries in tables of files that do not exist in the document's folder, with or without
     suffix."""
     listing = None
     for line in prose((ROOT / name).read_text()).split("\n"):

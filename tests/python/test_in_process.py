@@ -281,7 +281,7 @@ def test_ctrl_c_stops_a_job(image, psf, engine):
     finally:
         signal.signal(signal.SIGINT, before)
     assert bundles[-1][0] < bundles[-1][1] == FIBRES
-    assert len(engine.extract(image, psf=psf).flux) == FIBRES  # the engine goes on
+    assert len(engine.extract(image, psf=psf).flux) == FIBRES  # the engine still works
 
 
 def test_what_a_progress_function_raises_ends_the_job(image, psf, engine):

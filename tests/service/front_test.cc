@@ -255,7 +255,7 @@ class FrontTest : public SecuredServerTest {
   FrontTest() { signal(SIGPIPE, SIG_IGN); }  // a front may end a connection while an attacker writes
   ~FrontTest() override {
     if (front_ == nullptr) return;
-    front_->Signal(SIGTERM);  // ends nginx's workers, too
+    front_->Signal(SIGTERM);  // also ends nginx's workers
     front_->Wait();
   }
 

@@ -99,7 +99,7 @@ TEST_F(JobBoardTest, CutsLongMessages) {
 
 class StatusPageTest : public ServiceTest {
  protected:
-  // Checks the page's HTML and returns its texts, one a line.
+  // Checks the page's HTML and returns its texts, one per line.
   std::string TextsOf(const std::string& page) {
     WriteText(folder_ / "page.html", page);
     const CommandResult checked =

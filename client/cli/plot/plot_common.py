@@ -1,4 +1,4 @@
-"""What all pictures and pages of spex use: their Python, their style, and how files are written."""
+"""Shared by all pictures and pages of spex: the choice of Python, the style, and writing files."""
 import argparse
 import base64
 import hashlib

@@ -32,7 +32,7 @@ def interesting(frame, row):
     if len(frame.flux) > 4 and frame.types[row] != "SKY":
         own = own - np.median(np.where(frame.good, frame.flux, 0), axis=0)
         own = own - np.median(own)
-    # Lines that the sky has, too, differ only in their sampling, so they count less.
+    # Lines that are also in the sky differ only in their sampling, so they count less.
     sky = np.median(np.where(frame.good, frame.flux, 0), axis=0)
     calm = 1 / (1 + np.maximum(sky / max(np.median(sky), 1e-6) - 1, 0)) if len(frame.flux) > 4 else 1
     strength = np.convolve(np.abs(own) * noise * (calm if frame.types[row] != "SKY" else 1), np.ones(5) / 5, "same")
@@ -219,7 +219,7 @@ def draw(frame, rows, shown):
 
 
 class Shown:
-    """What is drawn beside the spectra. It is read and checked before drawing begins."""
+    """Everything drawn besides the spectra. It is read and checked before drawing begins."""
 
     def __init__(self, frame, arguments):
         self.subtracted = plot_data.read_subtracted(arguments.sframe, frame) if arguments.sframe else None

@@ -141,7 +141,7 @@ __device__ bool Explains(const SkyModelArgs& args, int peak, const LineData& dat
   return median / kMedianOfChi2 <= 1;
 }
 
-// Finds the errors of wavelength. Each block processes a bin; blocks of bins that are no peak end at once.
+// Finds the errors of wavelength. Each block processes a bin; blocks of bins that are not peaks end at once.
 __global__ void __launch_bounds__(kShiftThreads) FindShifts(SkyModelArgs args) {
   __shared__ RankScratch scratch;
   const int peak = blockIdx.x, fibres = args.spectra.sky_fibres;

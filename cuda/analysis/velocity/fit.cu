@@ -98,7 +98,7 @@ class Fit {
   __device__ static int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   __device__ static int Warps() { return static_cast<int>(blockDim.x) / kWarp; }
 
-  // Selects a segment, to which all that follows applies. Segments must be selected in order.
+  // Selects the segment for all later calls. Segments must be selected in order.
   __device__ void Use(int segment) {
     const FitSegment of = args_.segments[start_.first_segment + segment];
     const FitArm& arm = args_.arms[of.arm];

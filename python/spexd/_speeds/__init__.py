@@ -57,7 +57,7 @@ class Job:
 
 
 class Speeds:
-    """What a client knows of the speeds of its servers. Threads may share it."""
+    """The speeds of servers, as far as a client knows them. Threads may share it."""
 
     def __init__(self, first: int, clock: Callable[[], float] = time.monotonic) -> None:
         """Servers about which nothing is known take turns, beginning with ``first``, modulo their number."""

@@ -49,7 +49,7 @@ def _name(flag: str) -> str:
 
 _LEVELS = ("debug", "info", "warn", "warning", "error", "critical")
 
-# Options for what spexd does not do, with the reasons that `spex` gives, too.
+# Options for what spexd does not do, with the same reasons that `spex` gives.
 _REFUSED = {
     "--use-specter": "it asks for the algorithm of specter, which spexd does not have; leave the flag out",
     "--decorrelate-fibers": "it asks to decorrelate fibres, which spexd does not do; leave the flag out",
@@ -68,7 +68,7 @@ _IDLE = {
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Makes the parser. The manual page (docs/reference) is generated from it, too."""
+    """Makes the parser, from which the manual page (docs/reference) is also generated."""
     parser = argparse.ArgumentParser(prog="spexd.desispec", description="Extracts the spectra of a preprocessed frame.")
     _add_files(parser)
     _add_job(parser)

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kLeastAccepted = 42;  // of the redshifts of a field's 80 emitters, from all cameras together
 
-// How much is tested, and at which wavelengths.
+// The amount of test data, and its wavelengths.
 struct FieldScale {
   int first_seed = 2, fields = 1;
   bool full = false;

@@ -23,7 +23,8 @@ struct VelocityScore {
   int safe() const { return static_cast<int>(pulls.size()); }
 };
 
-// Redshifts of emission-line galaxies. Those with ZWARN 0 are accepted; with GAP > 25, too, they are secure.
+// Redshifts of emission-line galaxies. Those with ZWARN 0 are accepted; those that also have GAP > 25 are
+// secure.
 struct RedshiftScore {
   int emitters = 0;
   int accepted = 0, wrong = 0;  // `wrong`: among the accepted

@@ -24,7 +24,7 @@
 namespace spexd::testing {
 namespace {
 
-// How much is tested, and at which wavelengths.
+// The amount of test data, and its wavelengths.
 struct Scale {
   int frames = 1;
   bool full = false;

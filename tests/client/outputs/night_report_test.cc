@@ -1,4 +1,4 @@
-// What spex night reports of a night: the page, the picture, and metrics while it runs.
+// Reports of spex night: the page, the picture, and metrics while it runs.
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>

@@ -73,7 +73,7 @@ class SpexPlot : public ::testing::Test {
   std::string JointRedshifts() const { return folder_ / "zlines_arms.fits"; }
   static Words WithImage() { return {"--image", input_->image(), "--model", Model()}; }
 
-  // Returns the texts of a frame's picture, one a line. They are comments in its SVG.
+  // Returns the texts of a frame's picture, one per line. They are comments in its SVG.
   std::string Drawn(const std::string& frame, const Words& flags) {
     EXPECT_THAT(Spex(Words{"plot", frame, "-o", folder_ / "a.svg"} + flags), ExitsWith(0));
     const std::string drawn = ReadBytes(folder_ / "a.svg");

@@ -232,7 +232,7 @@ void WriteRequests(const std::string& folder) {
   WriteBytes(folder + "/end", "\x01" + end.SerializeAsString());
 }
 
-// What text_fuzz.cc reads them as comes first.
+// Writes texts for text_fuzz.cc; the first byte tells how it reads the rest.
 void WriteTexts(const std::string& folder) {
   constexpr const char* kTexts[] = {
       "5760,7620,0.8",

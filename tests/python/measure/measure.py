@@ -1,4 +1,4 @@
-"""Measures what the Python package costs beside the engine and beside the C++ client.
+"""Measures the cost of the Python package on top of the engine, and compares it with the C++ client.
 
 Prints medians. With --check they must keep to their limits, which needs an idle machine.
 
@@ -62,7 +62,7 @@ def measure_calls(folder, repeats):
 
 
 def faults_of_calls(calls, engines):
-    """Returns faults if a call costs too much beside the engine, by medians of seconds.
+    """Returns faults if a call costs too much on top of the engine, by medians of seconds.
 
     >>> faults_of_calls([1.002, 1.003, 2.0], [1.0, 1.0, 1.0])
     []
@@ -76,7 +76,7 @@ def faults_of_calls(calls, engines):
 
 
 def faults_of_streams(ours, theirs):
-    """Returns faults if a stream is too slow beside the C++ client, by medians of seconds.
+    """Returns faults if a stream is too slow compared with the C++ client, by medians of seconds.
 
     >>> faults_of_streams([1.0, 1.3, 9.0], [1.0])
     []

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the throughput of `spexd.dask.extract_night` beside that of as many `spex extract` on the same frames.
+"""Compares the throughput of `spexd.dask.extract_night` with that of as many `spex extract` on the same frames.
 
 measure_night.py --bin FOLDER [--frames N] [--fibres N] [--rows N] [--check]
 

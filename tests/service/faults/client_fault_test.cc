@@ -50,7 +50,7 @@ class ClientFaultTest : public ::testing::Test {
   }
   void Start(const std::vector<std::string>& flags) {
     StartNew(flags);
-    ExpectServed();  // the first job's memory and time are no part of a test
+    ExpectServed();  // keeps the first job's memory and time out of the test
   }
   // Returns a channel with its own connection.
   static std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
@@ -267,7 +267,7 @@ TEST_F(SlowReaderTest, IsCutOffWhereAMessageTakesLongerThanAClientMayStall) {
   EXPECT_EQ(Stop(), 0);
 }
 
-// What the clients see of a server that is told to stop under load.
+// The clients' view of a server that is told to stop under load.
 struct Load {
   Mutex mutex;
   std::set<std::string> submitted ABSL_GUARDED_BY(mutex);

@@ -46,7 +46,7 @@ class FloodTest : public ::testing::Test {
     options.max_descriptors = max_descriptors;
     spexd_ = std::make_unique<TestServer>(flags, options);
     honest_ = NewStub();
-    ExpectServed();  // the first job's memory is no part of the flood
+    ExpectServed();  // keeps the first job's memory out of the flood
   }
   // Returns a stub with its own connection.
   std::unique_ptr<v1::Extraction::Stub> NewStub() const {

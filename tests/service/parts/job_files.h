@@ -76,7 +76,7 @@ class JobStoreTest : public ::testing::Test {
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted->job.id;
   }
-  // Adds a job with a store that is opened for it only.
+  // Adds a job, using a store opened only for this.
   std::string AddAndClose(const std::string& request_id) { return Add(Open().get(), request_id); }
   // Records a run that wrote `last` events, all of which were shown.
   static void Show(JobStore* store, const std::string& id, uint64_t last) {

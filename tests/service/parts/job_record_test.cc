@@ -1,4 +1,4 @@
-// What the files of a detached job say about it, whatever happens to their bytes; and the index of the jobs.
+// The files of a detached job, whatever happens to their bytes, and the index of the jobs.
 #include "server/detached/store/job_record.h"
 
 #include <iterator>
