@@ -1,6 +1,5 @@
 # spexd_optional_component(name target file): if `file`, which `target` makes, has not been built, `cmake --install` skips the
-# component
-# and says so. The component's own install() calls are OPTIONAL.
+# component and says so. The component's own install() calls are OPTIONAL.
 function(spexd_optional_component name target file)
   install(CODE "
     if(NOT EXISTS \"${file}\")

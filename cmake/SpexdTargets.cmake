@@ -48,8 +48,7 @@ endfunction()
 add_custom_target(sanitized_tests)
 
 # Sets `result` to whether this build has a test with these labels (docs/development.md). Builds with sanitizers omit the second
-# tier
-# and tests labelled `plain`; the thread sanitizer also omits tests with one thread and tests labelled `sequential`.
+# tier and tests labelled `plain`; the thread sanitizer also omits tests with one thread and tests labelled `sequential`.
 function(spexd_has_test result labels)
   set(has TRUE)
   if(SPEXD_SANITIZE AND labels MATCHES "system|plain")
@@ -61,8 +60,7 @@ function(spexd_has_test result labels)
 endfunction()
 
 # Seconds that a long test takes. ctest begins with the longest tests, so that none is left alone at the end. Once ctest has
-# run, it
-# uses its own times. For a test in shards: seconds of a shard.
+# run, it uses its own times. For a test in shards: seconds of a shard.
 function(spexd_long_test name seconds)
   foreach(entry ${name} ${name}_1 ${name}_2 ${name}_3 ${name}_4)
     if(TEST ${entry})
@@ -73,10 +71,8 @@ endfunction()
 
 # spexd_test_program(NAME name DEPENDS target ... [SOURCES a.cc ...] [UNOPTIMISED]): a GoogleTest program for the tests that
 # spexd_test(PROGRAM name) adds. UNOPTIMISED is for tests that mostly wait: optimised, they take up to twice as long to compile.
-# The
-# thread sanitizer ignores it: gRPC's inline functions, if not inlined, would be instrumented, and the sanitizer does not see
-# how gRPC
-# itself, which is not instrumented, orders its threads.
+# The thread sanitizer ignores it: gRPC's inline functions, if not inlined, would be instrumented, and the sanitizer does not
+# see how gRPC itself, which is not instrumented, orders its threads.
 function(spexd_test_program)
   cmake_parse_arguments(ARG "UNOPTIMISED" "NAME" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES} $<TARGET_OBJECTS:spexd_test_main>)
@@ -97,8 +93,7 @@ endfunction()
 # With SHARDS the cases are divided among n entries, NAME_1 to NAME_n, so that none takes more than a minute.
 # Tests with the label `system` are the second tier (docs/development.md). Cases that match SYSTEM_CASES, a GoogleTest filter,
 # belong to it and are removed from the first tier. Cases that match IDLE_MACHINE_CASES run in both tiers, in the second with
-# limits
-# of time (tests/support/idle_machine.h). Both kinds are in an extra entry, NAME_system.
+# limits of time (tests/support/idle_machine.h). Both kinds are in an extra entry, NAME_system.
 function(spexd_test)
   cmake_parse_arguments(ARG "" "NAME;PROGRAM;TIMEOUT;SYSTEM_CASES;IDLE_MACHINE_CASES;SHARDS" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
   spexd_has_test(has_test "${ARG_LABELS}")
@@ -157,8 +152,7 @@ endfunction()
 # Sets the time limit, the labels and the environment of an entry of spexd_test.
 function(spexd_test_properties name timeout labels)
   # In tests OpenBLAS has no threads of its own: they wait in a busy loop, which takes the other tests' cores, and the thread
-  # sanitizer
-  # does not see how they wait.
+  # sanitizer does not see how they wait.
   set_tests_properties(${name} PROPERTIES
     TIMEOUT ${timeout}
     LABELS "${labels}"

@@ -4,8 +4,7 @@ if(NOT SPEXD_WHEEL)
 endif()
 
 # GCC 12 calls std::condition_variable::wait of its own libstdc++, GLIBCXX_3.4.30. RHEL 9 and Ubuntu 22.04 lack that version;
-# they have
-# all other symbols that are used, in glibc 2.34 and GCC 11.
+# they have all other symbols that are used, in glibc 2.34 and GCC 11.
 foreach(target spex spexd spexd_native spexd_cuda)
   if(TARGET ${target})
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/condition_variable_wait.cc)

@@ -240,8 +240,7 @@ watch_busy() {
 }
 
 # judge_busy FILE: checks that watch_busy saw busy devices while jobs computed, with values of 0 to 1, on average at most twice
-# and at
-# least half of nvidia-smi's (or within a tenth). If nvidia-smi does not report, spexd need not.
+# and at least half of nvidia-smi's (or within a tenth). If nvidia-smi does not report, spexd need not.
 judge_busy() {
   awk '
     $1 > 0 {
@@ -400,8 +399,7 @@ run_server() {
 }
 
 # submit_and_cancel LAST: submits jobs 0 to LAST of $work/list that have no id yet, and cancels some earlier ones. Ends early if
-# the
-# server is gone.
+# the server is gone.
 submit_and_cancel() {
   local k j
   for ((k = 0; k <= $1; ++k)); do

@@ -52,8 +52,7 @@ if [ "$module" = yes ]; then
 fi
 
 # The C runtime must match the loader that starts the programs, libstdc++ the machine's own libraries, and the driver the GPU.
-# The
-# module looks cuBLAS up by itself: it is large, and installed wherever NVIDIA's toolkit is.
+# The module looks cuBLAS up by itself: it is large, and installed wherever NVIDIA's toolkit is.
 not_packed='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s|cuda|nvidia-.*)\.so.*)$'
 missing=$(for program in "${programs[@]}"; do ldd "$program" | awk '/not found/ {print $1}'; done | sort -u |
   grep -vE "$not_packed" || true)
