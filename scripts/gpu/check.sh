@@ -217,9 +217,8 @@ scrape() {
 }
 
 # watch_busy: prints twice a second, until it is killed: the number of jobs that compute, how busy the busiest device is by
-# spexd
-# ("-": not reported; a value outside of 0 to 1 takes precedence), and by nvidia-smi in percent ("-": not installed, "n/a": not
-# reported).
+# spexd ("-": not reported; a value outside of 0 to 1 takes precedence), and by nvidia-smi in percent ("-": not installed,
+# "n/a": not reported).
 watch_busy() {
   local theirs
   while true; do

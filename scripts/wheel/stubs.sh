@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Makes stubs of two libraries that spexd's libraries link for features that spexd does not use: libcurl-gnutls (CFITSIO, for
-# URLs)
-# and libgnutls (libmicrohttpd, for HTTPS). With the stubs a wheel needs neither them nor the 20 libraries that they need. The
-# stubs' functions fail, except those that are called in any case, to initialise.
+# URLs) and libgnutls (libmicrohttpd, for HTTPS). With the stubs a wheel needs neither them nor the 20 libraries that they need.
+# The stubs' functions fail, except those that are called in any case, to initialise.
 #
 #   scripts/wheel/stubs.sh FOLDER PROGRAM    FOLDER: where the stubs go; PROGRAM: is linked with both users
 set -euo pipefail
