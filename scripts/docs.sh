@@ -3,7 +3,7 @@
 # python3-sphinx, python3-myst-parser and furo, or PyPI's sphinx, myst-parser and furo). A warning is an error.
 # Exit code 77 if they are not installed.
 #
-#   scripts/docs.sh [FOLDER]    FOLDER: in place of build/docs
+#   scripts/docs.sh [FOLDER]    FOLDER: instead of build/docs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/docs}

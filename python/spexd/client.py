@@ -227,7 +227,7 @@ class Client:
             min_snr: lower limit, exclusive, of the median S/N of a bin in the best arm.
             min_exposure, max_exposure: EXPID must be above the first and at most the second.
             objtypes: a regular expression, or several, one of which must match the beginning of the name of a bit that
-                is set in DESI_TARGET, such as "MWS_ANY" or "STD_".
+                is set in DESI_TARGET, such as ``MWS_ANY`` or ``STD_``.
             upload: whether to send the files' bytes; default: their absolute paths are sent, which the server must see
                 and allow.
             priority: -10 to 10; jobs of higher priority go first.

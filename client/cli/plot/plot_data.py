@@ -234,9 +234,9 @@ class Frame(Rows):
         return self.wave[k] - self.wave[bin_], self.resolution[row, bin_ - k + half, k]
 
     def fwhm(self):
-        """Returns the width of the resolution in Angstrom [fibre, bin]; NaN if it has none.
+        """Returns the FWHM of the resolution in Angstrom [fibre, bin]; NaN if it has none.
 
-        It is the width of the Gaussian with the same R[j, j] and geometric mean of R[j, j - 1] and R[j, j + 1]:
+        It is that of the Gaussian with the same R[j, j] and geometric mean of R[j, j - 1] and R[j, j + 1]:
         for a Gaussian of width s, ln R[j, j] - mean ln R[j, j +- 1] is 1 / (2 s^2) in bins.
         """
         half = self.resolution.shape[1] // 2

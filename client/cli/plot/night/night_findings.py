@@ -134,7 +134,7 @@ class Frame:
         }
         for axis in "xy":
             shift = part_of(part_of(record, "trace_shifts"), axis)
-            if shift.get("status") in ("ok", "weak"):  # other means are not known
+            if shift.get("status") in ("ok", "weak"):  # otherwise the mean is unknown
                 values["shift_" + axis] = shift.get("mean")
                 if is_number(shift.get("min")) and is_number(shift.get("max")):
                     self.ranges["shift_" + axis] = shift["min"], shift["max"]
