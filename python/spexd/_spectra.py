@@ -127,8 +127,8 @@ class Spectra:
 
     @property
     def selected_rows(self) -> np.ndarray:
-        """int64: the rows that are analysed by default: those with a good FIBERSTATUS (or COADD_FIBERSTATUS: 0
-        except for bits 3 and 20) and an OBJTYPE other than SKY and BAD."""
+        """The rows that are analysed by default (int64). Their FIBERSTATUS or COADD_FIBERSTATUS is 0 except for bits 3
+        and 20, and their OBJTYPE is neither SKY nor BAD."""
         return np.array(_native.select_rows(self._native), np.int64)
 
     def velocities(
@@ -239,7 +239,7 @@ class Analysis:
     """The products that a server fitted to spectra; see :meth:`spexd.Client.analyse`. A table is None if it was not
     asked for. If it could not be made, accessing it raises its error; the other tables are not affected."""
 
-    #: how the job ran
+    #: server, engine and times of the job
     job: JobInfo
 
     def __init__(self, files: dict[str, bytes], failed: dict[str, tuple[int, str]], job: JobInfo) -> None:

@@ -83,7 +83,7 @@ class Client:
             tls_cert: PEM file with the client's certificate; default: SPEXD_TLS_CERT.
             tls_key: PEM file with its key; default: SPEXD_TLS_KEY.
             token_file: file with the token to send; default: SPEXD_TOKEN_FILE.
-            retry: how refused calls are tried again.
+            retry: policy for trying refused calls again.
         """
         servers = servers_of(address, tls_ca, tls_cert, tls_key, token_file)
         self._directory = Directory(servers, grpc, _close)
@@ -215,7 +215,7 @@ class Client:
             templates: asks for velocities: path of a library of templates, a :class:`spexd.Templates`, or "sha256:HASH"
                 of one that the server holds.
             redshifts: whether to find redshifts.
-            models: whether to return the models of the velocities, too.
+            models: whether to also return the models of the velocities.
             per_target, degree, exclude: see :meth:`Spectra.velocities`.
             arms: letters of the arms to analyse, such as "BR"; default: all. A combined arm is taken as a whole or not
                 at all.

@@ -269,7 +269,7 @@ def extract(
 ) -> Frame:
     """Extracts the spectra of a CCD image in this process.
 
-    The GIL is released meanwhile. Ctrl-C stops the job within 0.2 s on the CPU, and raises KeyboardInterrupt.
+    The GIL is released during the call. Ctrl-C stops the job within 0.2 s on the CPU, and raises KeyboardInterrupt.
 
     Arrays are read in place if they are C-contiguous, in native byte order and of the types below; others are converted
     first. They must not change during the call. The job then copies image and ivar once, by several threads, because
