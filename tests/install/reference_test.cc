@@ -23,7 +23,7 @@ using Words = std::vector<std::string>;
 
 bool Missing(const std::string& program) { return RunCommand({"which", program}).exit_code != 0; }
 
-// The commands and flags (with their dashes) that `--help` of a command lists.
+// What `--help` of a command lists: its commands, and its flags with their dashes.
 struct Help {
   Words commands, flags;
 };

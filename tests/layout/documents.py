@@ -1,4 +1,4 @@
-"""Finds what Markdown documents name (links, headings, paths in backticks), and which of their lines are too long."""
+"""What the Markdown documents name (links, headings, paths in backticks), and which of their lines are too long."""
 
 import pathlib
 import posixpath
@@ -8,7 +8,7 @@ from sources import ROOT, files, folder_of
 
 # Matches text in backticks that looks like a file of the repository and not like a user's file.
 OURS = re.compile(r"[\w./-]*[\w-]+\.(?:cc|h|cu|cuh|py|md|proto|sh|cmake|in|yml|ipynb|supp)")
-# The first cell in the header of a table that lists files.
+# First cells of the header of a table that lists files.
 LISTS_FILES = {"file", "folder", "source"}
 LONGEST_LINE = 120
 
@@ -50,7 +50,7 @@ def long_lines(text):
 
 
 def slug(heading):
-    """Returns a heading's anchor, as GitHub makes it."""
+    """A heading's anchor, as GitHub makes it."""
     text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
     return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 

@@ -1,5 +1,4 @@
-"""Documents name only files that exist, in links, paths in backticks and tables of files. Lines are short, and so is
-the README."""
+"""Documents name files that exist, in links, paths in backticks and tables of files; lines are short, and the README is."""
 
 import pytest
 from documents import ROOT, Tree, broken_links, links, long_lines, missing_paths, missing_rows, slug
