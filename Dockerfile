@@ -1,13 +1,13 @@
 # The service and its command line on Debian 12. Build: docker build -t spexd .
 # With the CUDA engine: docker build --target cuda --build-arg CUDA_IMAGE=... -t spexd:cuda .
-# deploy/container.sh builds it with docker, podman or buildah, and checks what came out.
+# deploy/container.sh builds it with docker, podman or buildah, and checks the image.
 #
-# As it starts, spexd listens on the container's loopback only; deploy/compose.yaml shows how to reach it from outside.
+# By default spexd listens only on the container's loopback; deploy/compose.yaml shows how to make it reachable from outside.
 
-# `--build-arg SPEXD_COMMIT=$(git describe --always --dirty --abbrev=12)`: git's folder is not among what the build sees.
+# `--build-arg SPEXD_COMMIT=$(git describe --always --dirty --abbrev=12)`: the build does not see git's folder.
 ARG SPEXD_COMMIT=
 
-# An image of Debian 12: what the programs are built on and what they run on.
+# An image of Debian 12, on which the programs are built and run.
 ARG BASE_IMAGE=debian:12-slim
 
 # An image of Debian 12 with the CUDA toolkit (nvcc). Only the target `cuda` uses it.
@@ -16,10 +16,10 @@ ARG CUDA_IMAGE=debian:12-slim
 FROM ${BASE_IMAGE} AS build
 ARG SPEXD_COMMIT
 WORKDIR /src
-# First alone, so that editing sources does not install packages again.
+# In a layer of its own, so that editing sources does not install the packages again.
 COPY scripts/install-deps.sh scripts/
 RUN scripts/install-deps.sh ccache && rm -rf /var/lib/apt/lists/*
-# A compiler cache that is mounted has the objects of other clones, too.
+# A mounted compiler cache may also contain the objects of other clones.
 ENV CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 LC_ALL=C.UTF-8
 COPY . .
 RUN cmake --preset release -DSPEXD_COMMIT=${SPEXD_COMMIT} \
@@ -27,7 +27,7 @@ RUN cmake --preset release -DSPEXD_COMMIT=${SPEXD_COMMIT} \
     && for part in spexd spex; do cmake --install build/release --prefix /opt/spexd --strip --component $part; done
 
 FROM ${BASE_IMAGE} AS packages
-# What the two programs load, and curl for the health check. `spex plot` needs Python and is left to workstations.
+# The libraries of the two programs, and curl for the health check. `spex plot` needs Python and is left to workstations.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         ca-certificates curl libabsl20220623 libcfitsio10 libdeflate0 liberfa1 libgrpc++1.51 libisal2 \
@@ -35,7 +35,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin spexd
 
-# What the image is made of: the packages above, and what the programs have compiled in.
+# The SBOM of the image: the packages above, and the libraries compiled into the programs.
 FROM build AS sbom
 COPY --from=packages /var/lib/dpkg/status /tmp/status
 RUN dpkg-query -W -f '--linked ${source:Package}=${Version} ' libcli11-dev nlohmann-json3-dev > /tmp/parts \
@@ -45,10 +45,10 @@ FROM packages AS programs
 COPY --from=build /opt/spexd/bin/ /usr/local/bin/
 COPY --from=sbom /opt/spexd/sbom.spdx.json /usr/share/doc/spexd/
 COPY LICENSE /usr/share/doc/spexd/
-# A library that the list above lacks fails the build, not the first start.
+# If the list above lacks a library, the build fails here instead of the first start.
 RUN spexd --version && spex --version
 USER 10001:10001
-# gRPC, and /metrics, /livez, /readyz.
+# Ports: gRPC; HTTP with /metrics, /livez and /readyz.
 EXPOSE 50051 9464
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
@@ -62,7 +62,7 @@ COPY scripts/install-deps.sh scripts/
 RUN scripts/install-deps.sh ccache && rm -rf /var/lib/apt/lists/*
 ENV CCACHE_BASEDIR=/src CCACHE_NOHASHDIR=1 LC_ALL=C.UTF-8
 COPY . .
-# With the toolkit's cuBLAS, which the module looks up by name.
+# Copies the toolkit's cuBLAS, which the module looks up by name.
 RUN PATH="$PATH:/usr/local/cuda/bin" cmake --preset cuda -DSPEXD_COMMIT=${SPEXD_COMMIT} \
     && PATH="$PATH:/usr/local/cuda/bin" cmake --build --preset cuda --target spexd_cuda \
     && cmake --install build/cuda --prefix /opt/spexd --strip --component cuda \
@@ -76,8 +76,8 @@ COPY --from=build-cuda /opt/parts /tmp/parts-cuda
 RUN scripts/sbom.py "$(/opt/spexd/bin/spexd --version | cut -d' ' -f2)" /tmp/status $(cat /tmp/parts /tmp/parts-cuda) \
         > /opt/spexd/sbom.spdx.json
 
-# The programs with the module, where they look for it, and cuBLAS, where the loader does.
-# The driver's own libraries come from the machine (NVIDIA's container toolkit).
+# The programs, the module in the folder where they look for it, and cuBLAS in the folder where the system's loader looks.
+# The driver's own libraries come from the host (NVIDIA's container toolkit).
 FROM programs AS cuda
 USER 0:0
 COPY --from=build-cuda /opt/spexd/lib/ /usr/local/lib/
@@ -86,5 +86,5 @@ RUN ldconfig && ! ldd /usr/local/lib/spexd/libspexd_cuda.so | grep -v libcuda.so
 USER 10001:10001
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 
-# Without a target: the programs alone, on the CPU.
+# The default target: the programs alone, on the CPU.
 FROM programs

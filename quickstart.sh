@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Makes extracted spectra from nothing: installs what is missing, builds, simulates a frame, starts spexd,
-# extracts the frame through gRPC, compares the spectra with the simulated truth and draws them. Results are
-# in ./out.
+# Makes extracted spectra from nothing: installs what is missing, builds, simulates a frame, starts spexd, extracts the frame
+# through gRPC, compares the spectra with the simulated truth and draws them. The results are in ./out.
 #
 #   SPEXD_QUICKSTART_FIBRES=100 ./quickstart.sh    a smaller frame than the 500 fibres of a real one
 set -euo pipefail
@@ -33,7 +32,7 @@ echo "All packages are there."
 step "Building (the first time takes 5 minutes on two cores)"
 [ -f "$build/build.ninja" ] || cmake --preset release >"$work/configure.log" || { cat "$work/configure.log"; exit 1; }
 targets=(spex spexd)
-# The CUDA engine too, where it can be built and there is a device for it.
+# Also builds the CUDA engine if that is possible and there is a device for it.
 if [ -e /dev/nvidiactl ] && grep -q '^build spexd_cuda:' "$build/build.ninja"; then targets+=(spexd_cuda); fi
 ninja -C "$build" "${targets[@]}"
 spex=$build/bin/spex

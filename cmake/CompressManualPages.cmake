@@ -1,4 +1,4 @@
-# Debian's packages have compressed manual pages. Run by CPack on what it is about to pack.
+# Compresses manual pages, as Debian's packages have them. CPack runs this on the files that it is about to pack.
 file(GLOB_RECURSE pages ${CPACK_TEMPORARY_DIRECTORY}/*.1 ${CPACK_TEMPORARY_DIRECTORY}/*.8)
 list(FILTER pages INCLUDE REGEX /man/man[18]/)
 foreach(page IN LISTS pages)

@@ -1,8 +1,8 @@
-# Whether the CUDA engine is built, and for which GPUs.
+# Decides whether the CUDA engine is built, and for which GPUs.
 set(SPEXD_BUILD_CUDA OFF)
 set(spexd_no_cuda "")  # why not
 
-# CMake 3.25 fails where the toolkit lacks this library, which nothing here uses and CUDA 13 lacks.
+# CMake 3.25 fails if the toolkit lacks this library. Nothing here uses it, and CUDA 13 lacks it.
 if(CMAKE_VERSION VERSION_LESS 3.26 AND NOT TARGET CUDA::nvToolsExt)
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
 endif()
@@ -12,7 +12,7 @@ if(SPEXD_CUDA STREQUAL "OFF")
 elseif(SPEXD_SANITIZE)
   set(spexd_no_cuda "sanitizers do not know it")
 else()
-  # Beside what is on PATH, where NVIDIA's packages put it. A compiler that does not work here counts as none.
+  # Searches PATH and the folder of NVIDIA's packages. A compiler that does not work here counts as none.
   if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     find_program(SPEXD_NVCC nvcc PATHS /usr/local/cuda/bin)
     mark_as_advanced(SPEXD_NVCC)
@@ -26,7 +26,7 @@ else()
     set(spexd_no_cuda "there is no nvcc that works")
   else()
     if(NOT CMAKE_CUDA_ARCHITECTURES)
-      # Machine code for the A100's and the H100's generations, and PTX for what comes after.
+      # Machine code for the generations of A100 and H100, and PTX for later ones.
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
     endif()
     enable_language(CUDA)
@@ -34,7 +34,7 @@ else()
       set(spexd_no_cuda "nvcc ${CMAKE_CUDA_COMPILER_VERSION} is older than 12, which knows C++20")
     else()
       find_package(CUDAToolkit REQUIRED)
-      # Headers of cuBLAS are enough: the module looks the library up (cuda/analysis/gemm.cc).
+      # The headers of cuBLAS suffice: the module looks the library up at run time (cuda/analysis/gemm.cc).
       find_path(SPEXD_CUBLAS_HEADERS cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
       mark_as_advanced(SPEXD_CUBLAS_HEADERS)
       if(NOT SPEXD_CUBLAS_HEADERS)

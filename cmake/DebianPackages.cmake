@@ -1,4 +1,4 @@
-# Debian packages by CPack (docs/install.md): included last, and used by the preset deb.
+# Debian packages by CPack (docs/install.md). Included last; the preset deb uses it.
 #   spexd, spex, spexd-cuda   the programs and the CUDA engine, with their manual pages and completions
 #   python3-spexd   the Python package, if the build has it
 #   libspexd-dev, spexd-doc   the C++ client library; documents and examples
@@ -8,7 +8,8 @@ if(NOT SPEXD_DEBIAN_PACKAGES)
   return()
 endif()
 
-# spexd_package(NAME name COMPONENTS c ... TEXT "summary\n description"): the first component also gets what each package must have.
+# spexd_package(NAME name COMPONENTS c ... TEXT "summary\n description"): the first component also gets the files that each
+# package must have.
 set(CPACK_COMPONENTS_ALL)
 set(debian ${PROJECT_SOURCE_DIR}/deploy/debian)
 macro(spexd_package)
@@ -34,8 +35,8 @@ macro(spexd_package)
 endmacro()
 
 find_program(GZIP gzip REQUIRED)
-find_program(HELP2MAN help2man REQUIRED)  # without it, docs/reference leaves out the manual pages
-string(TIMESTAMP SPEXD_PACKAGE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)  # $SOURCE_DATE_EPOCH goes before the clock
+find_program(HELP2MAN help2man REQUIRED)  # without it, docs/reference omits the manual pages
+string(TIMESTAMP SPEXD_PACKAGE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)  # $SOURCE_DATE_EPOCH overrides the clock
 configure_file(${debian}/changelog.in ${PROJECT_BINARY_DIR}/install/changelog.Debian @ONLY)
 execute_process(COMMAND ${GZIP} -9nfk changelog.Debian WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/install COMMAND_ERROR_IS_FATAL ANY)
 
@@ -62,7 +63,7 @@ A module that lets spexd, spex and python3-spexd extract on NVIDIA GPUs. It need
 driver. Sky, velocities and redshifts on GPUs also need NVIDIA's cuBLAS.")
 endif()
 if(SPEXD_PYTHON)
-  # What pip would install, but compiled by this build, for one version of Python.
+  # The files that pip would install, but compiled by this build, for one version of Python.
   find_package(Python REQUIRED COMPONENTS Interpreter)
   set(python "${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}")
   math(EXPR next "${Python_VERSION_MINOR} + 1")
@@ -98,12 +99,12 @@ Documents of spexd and spex, and examples of configuration, alerts and a
 dashboard.")
 
 set(CPACK_GENERATOR DEB)
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own, the first line of its text
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has its own: the first line of its text
 set(CPACK_PACKAGE_CONTACT "${SPEXD_PACKAGE_CONTACT}")
 set(CPACK_OUTPUT_FILE_PREFIX ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
-set(CPACK_SET_DESTDIR ON)  # the unit has the program's final path
+set(CPACK_SET_DESTDIR ON)  # the unit contains the program's final path
 set(CPACK_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)

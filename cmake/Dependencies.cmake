@@ -1,4 +1,4 @@
-# The packages that spexd uses, as Debian 12 and Ubuntu 24.04 name them (scripts/install-deps.sh installs them).
+# The packages that spexd uses, by their names in Debian 12 and Ubuntu 24.04 (scripts/install-deps.sh installs them).
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(Protobuf REQUIRED)
@@ -16,7 +16,8 @@ pkg_check_modules(sleef REQUIRED IMPORTED_TARGET sleef)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(lapacke REQUIRED IMPORTED_TARGET lapacke)
 if(SPEXD_WHEEL)
-  # A wheel has no shared one, which would bring liblapack and libblas: OpenBLAS has all that is called.
+  # A wheel does not use the shared library, which would bring liblapack and libblas: OpenBLAS has all functions that are
+  # called.
   find_library(SPEXD_LAPACKE liblapacke.a REQUIRED)
   set_target_properties(PkgConfig::lapacke PROPERTIES INTERFACE_LINK_LIBRARIES ${SPEXD_LAPACKE})
 endif()
@@ -26,7 +27,7 @@ find_path(CLI11_INCLUDE_DIR CLI/CLI.hpp REQUIRED)
 
 if(SPEXD_BUILD_TESTS)
   find_package(GTest REQUIRED)
-  # The tests' HTTP client. Its classes are as large as the macros say that it was built with.
+  # The tests' HTTP client. The macros of its build determine the sizes of its classes.
   pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
   include(GoogleTest)
 endif()
@@ -38,6 +39,6 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
-# Libraries that come without a usable CMake target.
+# Libraries without a usable CMake target.
 add_library(spexd_cli11 INTERFACE)
 target_include_directories(spexd_cli11 SYSTEM INTERFACE ${CLI11_INCLUDE_DIR})

@@ -1,5 +1,5 @@
-# spexd_optional_component(name target file): `cmake --install` leaves the component out, and says so, where `file`, which `target`
-# makes, has not been built. Its own install() calls are OPTIONAL.
+# spexd_optional_component(name target file): if `file`, which `target` makes, has not been built, `cmake --install` skips the
+# component and says so. The component's own install() calls are OPTIONAL.
 function(spexd_optional_component name target file)
   install(CODE "
     if(NOT EXISTS \"${file}\")

@@ -1,11 +1,11 @@
 # The CMake package for users of the C++ client library, component dev: targets spexd::client and spexd::proto
-# (docs/install.md). Included once all targets are there.
+# (docs/install.md). Included after all targets exist.
 include(CMakePackageConfigHelpers)
 
 set(SPEXD_INSTALL_HEADERS ${CMAKE_INSTALL_INCLUDEDIR}/spexd)
 set(SPEXD_INSTALL_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/spexd)
 
-# Adds `target` and the project's own libraries that it is linked with to the list `result`.
+# Adds `target` and the project's libraries that it links to the list `result`.
 function(spexd_collect_libraries target result)
   if(target IN_LIST ${result})
     return()
@@ -34,13 +34,13 @@ install(EXPORT spexd_libraries NAMESPACE spexd:: FILE spexdTargets.cmake DESTINA
 
 configure_package_config_file(cmake/spexdConfig.cmake.in ${PROJECT_BINARY_DIR}/install/spexdConfig.cmake
   INSTALL_DESTINATION ${SPEXD_INSTALL_PACKAGE} NO_SET_AND_CHECK_MACRO)
-# Until 1.0 a new minor version may change the interface.
+# Before 1.0 a new minor version may change the interface.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/install/spexdConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/install/spexdConfig.cmake ${PROJECT_BINARY_DIR}/install/spexdConfigVersion.cmake
   DESTINATION ${SPEXD_INSTALL_PACKAGE} COMPONENT dev)
 
-# Headers as the sources include them: "client/job.h", "core/model/frame.h", "spexd/v1/jobs.pb.h". Those of the
-# interface and what they include themselves; the consumer in tests/install compiles each.
+# Headers of the interface and the headers that they include, in the folders by which the sources include them:
+# "client/job.h", "core/model/frame.h", "spexd/v1/jobs.pb.h". The consumer in tests/install compiles each.
 foreach(header
     client/analysis/analysis_client.h client/analysis/analysis_job.h client/connection/connection.h client/detached_client.h client/extract_client.h client/connection/grpc_connection.h client/job.h
     client/psf_list.h client/upload/psf_upload.h client/connection/retry_policy.h client/connection/server_address.h

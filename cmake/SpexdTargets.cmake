@@ -1,6 +1,6 @@
-# How targets of this project are compiled.
+# Compiler settings and functions for this project's targets.
 
-# Warnings, sanitizers and the include root of one target; called for each.
+# Sets warnings, sanitizers and the include root of a target. Called for each target.
 function(spexd_target target)
   target_include_directories(${target} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
@@ -9,7 +9,7 @@ function(spexd_target target)
     target_compile_options(${target} PRIVATE -fsanitize=${SPEXD_SANITIZE} -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${SPEXD_SANITIZE})
   endif()
-  # A check of each pointer takes a third of the compilation. The address sanitizer stops at null pointers in any case.
+  # Checks of each pointer take a third of the compilation time. The address sanitizer stops at null pointers in any case.
   set(core_folder ${PROJECT_SOURCE_DIR}/core)
   cmake_path(IS_PREFIX core_folder "${CMAKE_CURRENT_SOURCE_DIR}" in_core)
   if(SPEXD_SANITIZE MATCHES undefined AND NOT in_core)
@@ -17,14 +17,16 @@ function(spexd_target target)
   endif()
 endfunction()
 
-# spexd_unity(target n): with SPEXD_UNITY, compiles the target's sources in units of n files, whose headers are read once.
+# spexd_unity(target n): with SPEXD_UNITY, compiles the target's sources in units of n files, so that their headers are read
+# once.
 function(spexd_unity target files)
   if(SPEXD_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
   endif()
 endfunction()
 
-# spexd_library(NAME name SOURCES a.cc ... DEPENDS target ... [APART]): a static library. APART: its sources cannot share a unit.
+# spexd_library(NAME name SOURCES a.cc ... DEPENDS target ... [APART]): a static library. APART: its sources cannot share a
+# unit.
 function(spexd_library)
   cmake_parse_arguments(ARG "APART" "NAME" "SOURCES;DEPENDS" ${ARGN})
   add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
@@ -35,18 +37,18 @@ function(spexd_library)
   endif()
 endfunction()
 
-# spexd_optimise_little(target): for code that runs once or waits, so that it compiles in less time.
+# spexd_optimise_little(target): shortens the compilation of code that runs once or mostly waits.
 function(spexd_optimise_little target)
   if(NOT SPEXD_SANITIZE)
     target_compile_options(${target} PRIVATE -O1)
   endif()
 endfunction()
 
-# What a build with sanitizers is for: the programs of its tests.
+# The target of a build with sanitizers: the programs of its tests.
 add_custom_target(sanitized_tests)
 
-# Sets `result` to whether a build has a test with these labels (docs/development.md). The sanitizers leave out the second tier and
-# what is labelled `plain`; the thread sanitizer also what has one thread and what is labelled `sequential`.
+# Sets `result` to whether this build has a test with these labels (docs/development.md). Builds with sanitizers omit the second
+# tier and tests labelled `plain`; the thread sanitizer also omits tests with one thread and tests labelled `sequential`.
 function(spexd_has_test result labels)
   set(has TRUE)
   if(SPEXD_SANITIZE AND labels MATCHES "system|plain")
@@ -57,8 +59,8 @@ function(spexd_has_test result labels)
   set(${result} ${has} PARENT_SCOPE)
 endfunction()
 
-# The tests that take longest, in seconds: ctest begins with them, so that none is left alone at the end. Where ctest has run
-# before, it knows better. Of a test in shards, those of a shard.
+# Seconds that a long test takes. ctest begins with the longest tests, so that none is left alone at the end. Once ctest has
+# run, it uses its own times. For a test in shards: seconds of a shard.
 function(spexd_long_test name seconds)
   foreach(entry ${name} ${name}_1 ${name}_2 ${name}_3 ${name}_4)
     if(TEST ${entry})
@@ -68,16 +70,17 @@ function(spexd_long_test name seconds)
 endfunction()
 
 # spexd_test_program(NAME name DEPENDS target ... [SOURCES a.cc ...] [UNOPTIMISED]): a GoogleTest program for the tests that
-# spexd_test(PROGRAM name) adds. UNOPTIMISED is for tests that wait and do not compute: optimised, they take up to twice as long to
-# compile. The thread sanitizer ignores it: gRPC's inline functions, not inlined, would be instrumented, and it does not see how
-# gRPC itself, which is not, orders its threads.
+# spexd_test(PROGRAM name) adds. UNOPTIMISED is for tests that mostly wait: optimised, they take up to twice as long to compile.
+# The thread sanitizer ignores it: gRPC's inline functions, if not inlined, would be instrumented, and the sanitizer does not
+# see how gRPC itself, which is not instrumented, orders its threads.
 function(spexd_test_program)
   cmake_parse_arguments(ARG "UNOPTIMISED" "NAME" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES} $<TARGET_OBJECTS:spexd_test_main>)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPENDS} absl::strings GTest::gmock)
   spexd_target(${ARG_NAME})
   spexd_unity(${ARG_NAME} 12)
-  # Units name their files by full paths. Failures print shorter ones, and ccache has the objects of other clones.
+  # Units name their files by full paths. Shorter paths are easier to read in failures, and let ccache use objects of other
+  # clones.
   target_compile_options(${ARG_NAME} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
   if(ARG_UNOPTIMISED AND NOT SPEXD_SANITIZE MATCHES thread)
     target_compile_options(${ARG_NAME} PRIVATE -O0)
@@ -85,12 +88,12 @@ function(spexd_test_program)
 endfunction()
 
 # spexd_test(NAME name SOURCES a.cc ... [PROGRAM program | DEPENDS target ...] [LABELS l ...] [ARGUMENTS a ...] [TIMEOUT s]
-#            [SYSTEM_CASES filter] [IDLE_MACHINE_CASES filter] [SHARDS n]): one ctest entry, of a program of its own with the
-# dependencies DEPENDS, or of one that it shares with others.
-# With SHARDS its cases are divided among n entries, NAME_1 to NAME_n, so that none takes more than a minute.
-# Tests with the label `system` are the second tier (docs/development.md). Cases that match SYSTEM_CASES, a filter of GoogleTest's,
-# belong there and are taken out of the first tier; those that match IDLE_MACHINE_CASES run in both, in the second with limits of
-# time (tests/support/idle_machine.h). They are an entry of their own, NAME_system.
+#            [SYSTEM_CASES filter] [IDLE_MACHINE_CASES filter] [SHARDS n]): one ctest entry, of its own program with the
+# dependencies DEPENDS, or of a program that it shares with others.
+# With SHARDS the cases are divided among n entries, NAME_1 to NAME_n, so that none takes more than a minute.
+# Tests with the label `system` are the second tier (docs/development.md). Cases that match SYSTEM_CASES, a GoogleTest filter,
+# belong to it and are removed from the first tier. Cases that match IDLE_MACHINE_CASES run in both tiers, in the second with
+# limits of time (tests/support/idle_machine.h). Both kinds are in an extra entry, NAME_system.
 function(spexd_test)
   cmake_parse_arguments(ARG "" "NAME;PROGRAM;TIMEOUT;SYSTEM_CASES;IDLE_MACHINE_CASES;SHARDS" "SOURCES;DEPENDS;LABELS;ARGUMENTS" ${ARGN})
   spexd_has_test(has_test "${ARG_LABELS}")
@@ -118,7 +121,7 @@ function(spexd_test)
   endif()
   add_dependencies(sanitized_tests ${program})
   if((ARG_SYSTEM_CASES OR ARG_IDLE_MACHINE_CASES) AND NOT SPEXD_SANITIZE)
-    # Cases that are chosen by name need no --source, which takes all of a file.
+    # Cases that are chosen by name need no --source, which selects all cases of a file.
     set(cases "--gtest_filter=${ARG_SYSTEM_CASES}:${ARG_IDLE_MACHINE_CASES}")
     if(ARG_IDLE_MACHINE_CASES STREQUAL "*")
       set(cases ${chosen})
@@ -148,8 +151,8 @@ endfunction()
 
 # Sets the time limit, the labels and the environment of an entry of spexd_test.
 function(spexd_test_properties name timeout labels)
-  # OpenBLAS has no threads of its own in tests: they wait for each other in a loop, which takes the other tests' cores, and the
-  # thread sanitizer does not see how they wait.
+  # In tests OpenBLAS has no threads of its own: they wait in a busy loop, which takes the other tests' cores, and the thread
+  # sanitizer does not see how they wait.
   set_tests_properties(${name} PROPERTIES
     TIMEOUT ${timeout}
     LABELS "${labels}"

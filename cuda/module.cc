@@ -1,4 +1,4 @@
-// What libspexd_cuda.so exports. Exceptions do not cross modules.
+// The symbol that libspexd_cuda.so exports. Exceptions do not cross modules.
 #include "core/base/threads/guard.h"
 #include "core/base/version.h"
 #include "cuda/analysis/analyser/cuda_analyser.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds spexd's image and checks what came out, with docker, podman or buildah: the first that runs, or $SPEXD_CONTAINER_TOOL.
+# Builds spexd's image and checks it, with docker, podman or buildah: the first that runs, or $SPEXD_CONTAINER_TOOL.
 #
 #   deploy/container.sh base NAME [SOURCES]   makes a base image of Debian 12 from packages (mmdebstrap), where no registry can be
 #                                             reached; SOURCES: apt's file of sources, else this machine's
@@ -14,13 +14,13 @@
 #                                             for GPUs also shows that it lacks a driver alone
 #   deploy/container.sh tool                  names the tool
 #
-# buildah starts no services: with it, `check` starts the image's root in namespaces of its own, which needs root.
+# buildah does not start services: with it, `check` starts the image's root in its own namespaces, which needs root.
 set -euo pipefail
 sources=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
 work=$(mktemp -d)
-container=  # to be removed
+container=  # to be removed at the end
 holder=     # process that holds the namespaces
-service=    # spexd, where this script started it
+service=    # spexd, if this script started it
 
 fail() { echo "container.sh: $*" >&2; exit 1; }
 
@@ -85,7 +85,8 @@ build() {
     --file "$sources/Dockerfile" "$sources"
 }
 
-# The image's configuration in docker's format: a line with its user, one that describes it, and the health check, a word a line.
+# Prints the image's configuration in docker's format: a line with its user, a line that describes it, and the health check, one
+# word a line.
 configuration() {
   local inspect=("$tool" image inspect)
   if [ "$tool" = buildah ]; then inspect=(buildah inspect --type image); fi
@@ -94,13 +95,13 @@ import json, sys
 image = json.load(sys.stdin)
 image = image[0] if isinstance(image, list) else image["Docker"]
 config = image.get("config") or image["Config"]
-check = config.get("Healthcheck") or image.get("Healthcheck") or {"Test": []}  # podman has it outside
+check = config.get("Healthcheck") or image.get("Healthcheck") or {"Test": []}  # podman stores it outside
 print(config["User"])
 print("entry point", json.dumps(config["Entrypoint"]) + ", stopped by", config["StopSignal"] + ", ports", *sorted(config["ExposedPorts"]))
 print(*check["Test"][1:], sep="\n")'
 }
 
-# inside COMMAND...: in the container that runs, as the image's user.
+# inside COMMAND...: runs a command in the running container, as the image's user.
 inside() {
   if [ "$tool" != buildah ]; then "$tool" exec "$container" "$@"; return; fi
   nsenter --target "$holder" --mount --net chroot --userspec="$user" "$root" \
@@ -111,7 +112,7 @@ inside() {
 start() {
   mkdir -m 777 "$work/frames"
   local flags=(--allow-root /mnt) read_only=(--read-only)
-  if [ "$tool" = podman ]; then read_only+=(--read-only-tmpfs=false); fi  # else it puts a writable /tmp there
+  if [ "$tool" = podman ]; then read_only+=(--read-only-tmpfs=false); fi  # otherwise podman adds a writable /tmp
   if [ "$tool" != buildah ]; then
     container=$("$tool" run --detach "${read_only[@]}" --cap-drop ALL --security-opt no-new-privileges \
       --volume "$work/frames:/mnt" "$1" "${flags[@]}")
@@ -120,7 +121,7 @@ start() {
   container=$(buildah from "$1")
   root=$(buildah mount "$container")
   mkfifo "$work/ready"
-  # shellcheck disable=SC2016  # the inner shell's own variables
+  # shellcheck disable=SC2016  # the variables are those of the inner shell
   unshare --mount --net bash -c 'set -e
     mount --bind "$0" "$0"
     mount -o remount,bind,ro "$0"
@@ -132,13 +133,13 @@ start() {
     exec sleep infinity' "$root" "$work" &
   holder=$!
   grep -q ready "$work/ready"
-  # Not by `inside`, whose process would be a shell's: signals are for spexd itself.
+  # Not by `inside`, whose process would be a shell's: signals must reach spexd itself.
   nsenter --target "$holder" --mount --net chroot --userspec="$user" "$root" \
     env -i PATH=/usr/local/bin:/usr/bin:/bin spexd "${flags[@]}" 2>"$work/log" &
   service=$!
 }
 
-# Sends SIGTERM; spexd's exit code is in `code`.
+# Sends SIGTERM; puts spexd's exit code into `code`.
 stop() {
   code=0
   if [ "$tool" = buildah ]; then
@@ -158,7 +159,8 @@ eventually() {
   done
 }
 
-# In an image for GPUs: the CUDA module loads, so that only a driver is missing, and the loader finds cuBLAS and all that it needs.
+# Checks, in an image for GPUs, that the CUDA module loads, so that only a driver is missing, and that the loader finds cuBLAS
+# and its libraries.
 check_cuda() {
   inside test -e /usr/local/lib/spexd/libspexd_cuda.so || return 0
   local said library

@@ -1,4 +1,5 @@
-"""The programs of the package as console scripts. Outside of the package, whose import takes numpy, so that they start at once."""
+"""Console scripts that start the package's programs. Importing the package would load numpy, so they are outside of
+it and start at once."""
 
 import os
 import sys

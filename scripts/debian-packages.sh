@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Debian packages into build/deb/packages, for the release that it runs on. python3-spexd needs nanobind from PyPI and is
-# left out, with a message, where PyPI cannot be reached.
+# Builds the Debian packages into build/deb/packages, for the release on which it runs. python3-spexd needs nanobind from PyPI
+# and is skipped, with a message, if PyPI cannot be reached.
 #
 #   scripts/debian-packages.sh [CMAKE ARGUMENT...]    such as -DSPEXD_PACKAGE_CONTACT="Name <mail>" or -DSPEXD_CUDA=ON
 set -euo pipefail

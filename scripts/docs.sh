@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes the documents into a site, build/docs/index.html, by Sphinx with MyST and the theme furo (Debian's packages
+# Makes a web site of the documents, build/docs/index.html, with Sphinx, MyST and the theme furo (Debian's packages
 # python3-sphinx, python3-myst-parser and furo, or PyPI's sphinx, myst-parser and furo). A warning is an error.
-# Exit code 77 where they are not installed.
+# Exit code 77 if they are not installed.
 #
-#   scripts/docs.sh [FOLDER]    FOLDER: in place of build/docs
+#   scripts/docs.sh [FOLDER]    FOLDER: instead of build/docs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folder=${1:-build/docs}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # scripts/flaky.sh RUNS [PATTERN] [CTEST_ARGUMENT...]: looks for tests that pass only by luck. Runs the tests of build/dev's first tier
-# whose names match and that ctest's arguments choose (-L service: those with processes or sockets) so many times, three on each core
+# whose names match and that ctest's arguments choose (-L service: those with processes or sockets) RUNS times, three on each core
 # beside a busy loop, with a soft limit of 1024 open files, and prints how often each passed. Outputs of failures are kept in
 # build/flaky. Exit code 1 if any run failed or no test ran.
 set -uo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # scripts/fuzz.sh [SECONDS [TARGET...]]: builds the fuzz targets and runs each for so long (20 s), two at a time. Installs Clang
-# where it is missing. Seeds are made anew; what a run learns is kept in build/fuzz/corpus/TARGET, and what it finds in
+# where it is missing. Seeds are made again; what a run learns is kept in build/fuzz/corpus/TARGET, and what it finds in
 # build/fuzz/findings/TARGET. Exit code 1 if anything was found.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packages that spexd needs to build, and quickstart.sh to run, on Debian 12 or Ubuntu 24.04.
-# Does nothing when everything is there, so scripts call it freely. Needs root or sudo otherwise.
+# Does nothing if all are installed, so scripts may call it at any time; otherwise it needs root or sudo.
 # The tests need more (scripts/install-test-deps.sh).
 #
 #   scripts/install-deps.sh [PACKAGE...]    with further packages

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs what the second tier of tests needs beside the packages of the first: real daemons, a browser, tools of packages and images.
-# Needs root or sudo where something is missing. The daemons that it installs are started by the tests alone: stop those that
-# your system starts by itself.
+# Installs what the second tier of tests needs besides the packages of the first: real daemons, a browser, tools for packages
+# and images.
+# Needs root or sudo if something is missing. The tests start the daemons themselves: stop any that your system starts on its
+# own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the first tier of tests needs beside the build's packages, and the compiler cache of daily work.
-# Needs root or sudo where something is missing.
+# Installs what the first tier of tests needs besides the build's packages, and a compiler cache for daily work.
+# Needs root or sudo if something is missing.
 #
 #   scripts/install-test-deps.sh [PACKAGE...]    with further packages
 set -euo pipefail

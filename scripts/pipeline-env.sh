@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with the DESI pipeline's package desispec, and rvspecfit, from PyPI: 0.8 GB, which take
-# about a minute.
+# Makes a virtual environment with the DESI pipeline's package desispec, and rvspecfit, from PyPI: 0.8 GB, in about a minute.
 # Fails if PyPI cannot be reached.
 #
 #   scripts/pipeline-env.sh FOLDER

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with the Python package spexd, built from these sources, and what its tests need from
-# PyPI. FOLDER/wheel has its wheel and that of nanobind-backend, without which it is not imported: other environments install
+# Makes a virtual environment with the Python package spexd, built from these sources, and what its tests need from PyPI.
+# FOLDER/wheel has its wheel and that of nanobind-backend, without which it cannot be imported: other environments install
 # both. Exit code 77, with the reason, if PyPI cannot be reached.
 #
 #   scripts/python-env.sh FOLDER [SETTING...]    SETTING: of scikit-build-core, as cmake.build-type=None

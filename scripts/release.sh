@@ -36,11 +36,11 @@ files=$folder/files
 source=$folder/spexd-$version
 rm -rf "$folder"
 mkdir -p "$files"
-# Names of commits have a fixed length: the archive contains one.
+# Commit names have a fixed length, because the archive contains one.
 git -c core.abbrev=12 archive --format=tar.gz --prefix="spexd-$version/" --output="$files/spexd-$version.tar.gz" "$commit"
 tar -xzf "$files/spexd-$version.tar.gz" -C "$folder"
 
-# says FILE PATTERN: a line of the file begins with the pattern and ends there or with a space.
+# says FILE PATTERN: checks that a line of the file begins with the pattern, which ends the line or is followed by a space.
 says() { grep -Eq "^ *${2//./\\.}( |\$)" "$source/$1" || fail "the version of the release is $version, but $1 does not say '$2'"; }
 says CMakeLists.txt "project\(spexd VERSION $version"
 says CITATION.cff "version: $version"
@@ -53,7 +53,7 @@ sed -n "/^${heading//./\\.}\$/,/^## /{/^## /d;p}" "$source/CHANGELOG.md" | sed '
 [ -s "$files/NOTES.md" ] || fail "CHANGELOG.md has no section '## $version (YYYY-MM-DD)', or nothing is in it"
 
 SPEXD_CUDA=ON "$source/scripts/wheel.sh" "$files"
-# In the wheel, auditwheel lists the libraries that the wheel bundles, and their packages.
+# The wheel contains auditwheel's list of the bundled libraries and their packages.
 python3 - "$files"/*.whl <<'END'
 import pathlib, sys, zipfile
 for wheel in map(pathlib.Path, sys.argv[1:]):

@@ -16,14 +16,14 @@ import sys
 import xml.etree.ElementTree as xml
 
 RETRIED_LABEL = 'service'
-# ctest keeps 1 KiB of a passed test's output unless told otherwise; the skipped cases stand anywhere in it.
+# ctest keeps 1 KiB of a passed test's output by default, but skipped cases may be anywhere in it.
 KEPT_BYTES = 1 << 20
 LINES_OF_A_FAILURE = 40
 SLOWEST = 10
 
 
 def run(preset, results, arguments):
-    """Runs ctest; the results by name of test: (seconds, failed, skipped, output)."""
+    """Runs ctest; returns the results by name of test: (seconds, failed, skipped, output)."""
     results.unlink(missing_ok=True)
     sizes = ['--test-output-size-passed', str(KEPT_BYTES), '--test-output-size-failed', str(KEPT_BYTES)]
     subprocess.run(['ctest', '--preset', preset, '--output-junit', str(results), *sizes, *arguments], check=False)
@@ -34,7 +34,7 @@ def run(preset, results, arguments):
 
 
 def outcome(case):
-    """Whether a test failed, and whether it skipped itself. One whose program is missing has failed."""
+    """Returns whether a test failed, and whether it skipped itself. A test whose program is missing has failed."""
     skipped = case.get('status') == 'notrun' and case.find('skipped').get('message').startswith('SKIP_')
     return case.get('status') in ('fail', 'notrun') and not skipped, skipped
 
@@ -44,7 +44,7 @@ def failed(results):
 
 
 def skips(output, whole):
-    """What a test says of its skips, without repetition: how many cases skipped themselves, and why."""
+    """Returns what a test reports of its skips, without repetition: how many cases skipped themselves, and why."""
     counts, reason = collections.Counter(), ''
     lines = iter(output.splitlines())
     for line in lines:

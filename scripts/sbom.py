@@ -19,7 +19,7 @@ import urllib.parse
 
 
 def installed(status):
-    """Fields of each installed package of dpkg's status file, in the order of their names."""
+    """Returns the fields of each installed package of dpkg's status file, ordered by name."""
     packages = []
     for paragraph in re.split(r"\n\n+", status.strip()):
         fields = dict(re.findall(r"^([A-Za-z-]+): (.*)$", paragraph, re.MULTILINE))

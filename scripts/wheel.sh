@@ -26,7 +26,7 @@ env=$work/env
 scripts/pypi-env.sh "$env" scripts/wheel/requirements.txt
 PATH=$env/bin:$PATH
 
-# Machine code for GPUs of compute capability 8.0 and 9.0, and PTX for later ones (cmake/Cuda.cmake).
+# GPU code: machine code for compute capabilities 8.0 and 9.0, and PTX for later ones (cmake/Cuda.cmake).
 rm -rf "$work"/{raw,stubs,repaired,tree}
 pip --disable-pip-version-check --quiet wheel --no-build-isolation --no-deps --wheel-dir "$work/raw" \
   --config-settings=build-dir="$work/build" --config-settings=cmake.define.SPEXD_CUDA="${SPEXD_CUDA:-AUTO}" \
@@ -38,7 +38,7 @@ wheel unpack --dest "$work/tree" "$work"/repaired/spexd-*.whl
 tree=$(echo "$work"/tree/spexd-*)
 version=${tree##*-}
 
-# The second wheel has one file, which uses the first one's libraries, and NVIDIA's wheel of cuBLAS if it is there.
+# The second wheel has one file, which uses the first wheel's libraries, and NVIDIA's wheel of cuBLAS if it is installed.
 module=spexd/_tree/lib/spexd/libspexd_cuda.so
 if [ -e "$tree/$module" ]; then
   compiler=$(echo "$work"/build/CMakeFiles/*/CMakeCUDACompiler.cmake)
@@ -68,7 +68,7 @@ Generator: scripts/wheel.sh
 Root-Is-Purelib: false
 Tag: py3-none-$platform
 WHEEL
-  # Of NVIDIA's installer, of its wheels or of its packages.
+  # The toolkit's licence: from NVIDIA's installer, its wheels or its packages.
   for licence in "$toolkit/EULA.txt" "$toolkit"/dist-info/nvidia_cuda_runtime-*/licenses/License.txt \
       /usr/share/doc/cuda-cudart-dev-*/copyright; do
     [ ! -e "$licence" ] || break

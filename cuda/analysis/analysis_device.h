@@ -1,4 +1,4 @@
-// A device that makes products: its stream, its memory, its matrix products.
+// A device that makes products, with its stream, memory and matrix products.
 #ifndef SPEXD_CUDA_ANALYSIS_ANALYSIS_DEVICE_H_
 #define SPEXD_CUDA_ANALYSIS_ANALYSIS_DEVICE_H_
 
@@ -16,21 +16,20 @@
 
 namespace spexd::cuda {
 
-// Its work is done for one product after the other, as each fills the device. Whoever takes the device's
+// A device that makes one product at a time, because each fills the device. A caller that takes the device's
 // memory or uses its stream holds `mutex`, has the device current (OnDevice), and waits for the stream before
-// memory is given back (IdleGuard). What processors do for a product, before and after, is done without
-// `mutex`.
+// it returns memory (IdleGuard). Work that processors do before and after needs no `mutex`.
 struct AnalysisDevice {
   AnalysisDevice(DeviceName device, const DeviceMemory::Limits& limits)
       : name(device), memory(std::move(device), limits) {}
-  // `memory_bytes`: see DeviceMemory::Limits. FailedPrecondition: no driver, no such device, one too old, or
-  // no cuBLAS.
+  // `memory_bytes`: see DeviceMemory::Limits. Returns FailedPrecondition if there is no driver, no such
+  // device, the device is too old, or cuBLAS is missing.
   static absl::StatusOr<std::unique_ptr<AnalysisDevice>> Make(int device, int64_t memory_bytes);
 
   const DeviceName name;
   int shared_bytes = 0;  // shared memory that a block may take
   DeviceMemory memory;
-  std::shared_ptr<PinnedPool> pinned;  // host memory that is copied from and to
+  std::shared_ptr<PinnedPool> pinned;  // host memory for copies to and from the device
   Mutex mutex;
   Stream stream;
   std::unique_ptr<Gemm> gemm;

@@ -56,7 +56,7 @@ absl::Status FrameOnDevice::Stage(const UsableSpectra& spectra, const Workers& w
     if (resolution) std::copy_n(resolution_.data() + i * size, size, diagonals + i * size);
     return absl::OkStatus();
   }));
-  // Only now, so that nobody takes what was not filled.
+  // Set only after the copy, so that nobody takes buffers that are not filled.
   if (images) staged_images_ = std::move(rounded);
   if (resolution) staged_resolution_ = std::move(copied);
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// A frame's spectra in the memory of a device, brought there when they are first needed.
+// A frame's spectra in a device's memory, copied there when they are first needed.
 #ifndef SPEXD_CUDA_ANALYSIS_FRAME_ON_DEVICE_H_
 #define SPEXD_CUDA_ANALYSIS_FRAME_ON_DEVICE_H_
 
@@ -14,26 +14,26 @@
 
 namespace spexd::cuda {
 
-// For one thread at a time.
+// Not thread-safe.
 class FrameOnDevice {
  public:
-  // The arrays of `resident` are used where they are, if it is on this device and of this shape. It outlives
-  // this.
+  // Uses the arrays of `resident` in place if they are on this device and of this shape. `resident` must
+  // outlive this object.
   FrameOnDevice(AnalysisDevice* device, const UsableSpectra& spectra, const DeviceSpectra* resident);
 
-  // Puts what Arrays will copy into page-locked memory, for which the device need not be free: others use it
-  // meanwhile. The same `spectra` as in Arrays. REQUIRES: the device is current.
+  // Puts what Arrays will copy into page-locked memory. Others may use the device meanwhile. `spectra`: the
+  // same as for Arrays. REQUIRES: the device is current.
   absl::Status Stage(const UsableSpectra& spectra, const Workers& workers);
-  // The arrays, flux and ivar as `spectra` has them, made of the resident ones or copied by the device's
-  // stream if need be, staged or not. REQUIRES: the device is current, its mutex held.
+  // Returns the arrays, with the flux and ivar of `spectra`. They are made from the resident ones or copied
+  // on the device's stream if needed, staged or not. REQUIRES: the device is current, its mutex held.
   absl::StatusOr<SpectraArrays> Arrays(const UsableSpectra& spectra);
-  // Flux and ivar on the device are no longer those of the host: they are copied again.
+  // Marks flux and ivar on the device as outdated: they are copied again.
   void Outdate() {
     current_ = false;
     resident_ = nullptr;
     staged_images_.Release();
   }
-  // A kernel has written flux and ivar there.
+  // Marks flux and ivar on the device as current, after a kernel has written them.
   void SetCurrent() {
     current_ = true;
     resident_ = nullptr;
@@ -47,10 +47,11 @@ class FrameOnDevice {
 
   AnalysisDevice& device_;
   const Array<float, 3>& resolution_;
-  const DeviceSpectra* resident_ = nullptr;  // while flux and ivar are those of it, but for unusable bins
+  const DeviceSpectra* resident_ = nullptr;  // not null while flux and ivar equal its own, except in unusable
+                                             // bins
   SpectraArrays arrays_;
   DeviceMemory::Block images_, own_resolution_;
-  PinnedBuffer staged_images_, staged_resolution_;  // flux and ivar in float32; none once they are copied
+  PinnedBuffer staged_images_, staged_resolution_;  // flux and ivar in float32; empty once they are copied
   bool current_ = false;
 };
 

@@ -13,8 +13,8 @@
 namespace spexd::cuda {
 namespace {
 
-// The functions of cuBLAS that are used. They are looked up, not linked: cuBLAS is large, and machines that
-// only extract need not have it.
+// The functions of cuBLAS that are used. They are looked up at run time, not linked: cuBLAS is large, and
+// machines that only extract do not need it.
 struct Cublas {
   decltype(&cublasCreate_v2) create = nullptr;
   decltype(&cublasDestroy_v2) destroy = nullptr;
@@ -23,7 +23,7 @@ struct Cublas {
   decltype(&cublasGetStatusString) status_string = nullptr;
 
   absl::Status Load(const std::string& name) {
-    // Never unloaded, like the module: the CUDA runtime in it has handlers for the end of the process.
+    // Never unloaded, like the module: its CUDA runtime has handlers for the end of the process.
     void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const auto find = [library](const char* symbol, auto* function) {
       *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, symbol));
@@ -65,7 +65,7 @@ class CublasGemm : public Gemm {
   absl::Status MultiplyTransposed(const float* a, int64_t rows, const float* b, int64_t columns,
                                   int64_t depth, float* c) override {
     const float one = 1, zero = 0;
-    // cuBLAS goes column by column: c^T = b a^T.
+    // cuBLAS stores matrices by columns, so this computes c^T = b a^T.
     return cublas_.ToStatus(
         cublas_.sgemm(handle_, CUBLAS_OP_T, CUBLAS_OP_N, Int(columns), Int(rows), Int(depth), &one, b,
                       Int(depth), a, Int(depth), &zero, c, Int(columns)),

@@ -13,18 +13,19 @@
 
 namespace spexd::cuda {
 
-// Products on one stream, for one thread at a time. Same shapes give the same bits on devices of one kind.
+// Matrix products on one stream. Not thread-safe. Equal shapes give equal bits on devices of one kind.
 class Gemm {
  public:
   virtual ~Gemm() = default;
-  // Enqueues c [rows, columns] = a [rows, depth] b [columns, depth]^T, all row by row, in float32.
+  // Enqueues c [rows, columns] = a [rows, depth] b [columns, depth]^T in float32, all stored by rows.
   virtual absl::Status MultiplyTransposed(const float* a, int64_t rows, const float* b, int64_t columns,
                                           int64_t depth, float* c) = 0;
 };
 
-// Uses cuBLAS, on the current device. The library is loaded by this call and stays loaded until the process
-// ends: `library` names its file; "": that of the headers' version, where the system's loader finds it.
-// FailedPrecondition, with what to install, where it cannot be loaded. The stream must outlive the result.
+// Returns products by cuBLAS on the current device. The call loads the library, which stays loaded until the
+// process ends. `library`: its file; "" means the version of the headers, where the system's loader finds it.
+// Returns FailedPrecondition, with what to install, if it cannot be loaded. The stream must outlive the
+// result.
 absl::StatusOr<std::unique_ptr<Gemm>> MakeGemm(cudaStream_t stream, const std::string& library = "");
 
 }  // namespace spexd::cuda

@@ -6,7 +6,7 @@
 
 namespace spexd::cuda {
 
-// What UsableSpectra has, in device memory and in float32.
+// The contents of UsableSpectra in device memory, in float32.
 struct SpectraArrays {
   int64_t fibres = 0, bins = 0;
   float *flux = nullptr, *ivar = nullptr;  // [fibre, bin]; flux is finite, ivar 0 without data

@@ -1,4 +1,4 @@
-// How long a stream takes from one point to another.
+// The time that a stream takes between two points.
 #ifndef SPEXD_CUDA_ANALYSIS_STREAM_TIMER_H_
 #define SPEXD_CUDA_ANALYSIS_STREAM_TIMER_H_
 
@@ -6,12 +6,12 @@
 
 namespace spexd::cuda {
 
-// Without events, where none can be made, it tells 0.
+// Measures the time between Start and Stop on the device. Reports 0 where no events can be made.
 class StreamTimer {
  public:
   void Start(cudaStream_t stream) { Record(stream, &start_); }
   void Stop(cudaStream_t stream) { Record(stream, &stop_); }
-  // REQUIRES: the stream was waited for.
+  // REQUIRES: the caller has waited for the stream.
   double Seconds() const { return start_ && stop_ ? SecondsBetween(start_, stop_) : 0; }
 
  private:

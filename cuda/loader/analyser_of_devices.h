@@ -1,4 +1,4 @@
-// An analyser for the devices of an engine that has several.
+// An analyser for an engine with several devices.
 #ifndef SPEXD_CUDA_LOADER_ANALYSER_OF_DEVICES_H_
 #define SPEXD_CUDA_LOADER_ANALYSER_OF_DEVICES_H_
 
@@ -14,10 +14,11 @@
 
 namespace spexd {
 
-// A frame is analysed on the device where its spectra are; those that are on none take the devices in index.
+// Analyses a frame on the device that holds its spectra. Frames whose spectra are on no device are
+// distributed over the devices in turn.
 class AnalyserOfDevices : public Analyser {
  public:
-  // `devices`: by number, as CUDA counts; at least one.
+  // `devices`: by CUDA index; at least one.
   explicit AnalyserOfDevices(std::map<int, std::unique_ptr<Analyser>> devices)
       : devices_(std::move(devices)) {}
 

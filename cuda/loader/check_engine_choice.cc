@@ -1,4 +1,4 @@
-// Apart from choose_engine.cc: who only reads flags needs no engine.
+// Separate from choose_engine.cc, so that code that only reads flags links no engine.
 
 #include "absl/strings/str_format.h"
 #include "core/base/status_macros.h"

@@ -1,4 +1,4 @@
-// Choice of what makes a program's products, by the same flags as its engine.
+// Choice of the analyser that makes a program's products, by the same flags as its engine.
 #ifndef SPEXD_CUDA_LOADER_CHOOSE_ANALYSER_H_
 #define SPEXD_CUDA_LOADER_CHOOSE_ANALYSER_H_
 
@@ -14,17 +14,18 @@
 namespace spexd {
 
 struct ChosenAnalyser {
-  std::unique_ptr<Analyser> analyser;  // null: processors
-  std::string note;                    // why "auto" did not take CUDA, else ""; always to be shown
+  std::unique_ptr<Analyser> analyser;  // null: processors make the products
+  std::string note;                    // why "auto" did not choose CUDA, else ""; must be shown to the user
 };
 
-// Only device and devices of `choice` count: products take the first. "cuda", or a device that is named,
-// fails if CUDA is not possible (see LoadCudaAnalyser); "auto" then takes processors and says why.
+// Uses only `device` and `devices` of `choice`; products use the first device. "cuda", or a named device,
+// fails if CUDA is not available (see LoadCudaAnalyser); "auto" then chooses processors and says why in the
+// note.
 absl::StatusOr<ChosenAnalyser> ChooseAnalyser(const EngineChoice& choice);
 
-// For a program that keeps running: an analyser for all devices of `engine`, each of which it takes up to
-// `memory_bytes` of (0: none, processors make products). Processors, and why in the note, if they cannot be
-// had; without a note if the engine has no devices.
+// Returns an analyser for all devices of `engine`, for a program that keeps running. It takes up to
+// `memory_bytes` of each device; with 0 processors make the products. If the analyser cannot be made, returns
+// processors and says why in the note. If the engine has no devices, there is no note.
 ChosenAnalyser ChooseAnalyserFor(const Engine& engine, int64_t memory_bytes);
 
 }  // namespace spexd

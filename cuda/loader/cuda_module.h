@@ -1,4 +1,4 @@
-// What libspexd_cuda.so exports, for both sides of the module boundary.
+// The interface that libspexd_cuda.so exports, for both sides of the module boundary.
 #ifndef SPEXD_CUDA_LOADER_CUDA_MODULE_H_
 #define SPEXD_CUDA_LOADER_CUDA_MODULE_H_
 
@@ -12,15 +12,15 @@
 namespace spexd {
 
 struct CudaModule {
-  // A program reads these two first, and the rest only if they are its own (kVersion, kBuildIdentity): a
-  // module of the same version may be from other headers or another compiler. They come first in each
-  // version.
+  // A program reads these two first. It reads the rest only if they equal its own kVersion and
+  // kBuildIdentity, because a module of the same version may have been built from other headers or by another
+  // compiler. They are the first members in every version.
   const char* version;
   const char* build;
-  // FailedPrecondition: no driver, no device, or a device too old; the message says which. InvalidArgument:
-  // options that do not fit the machine.
+  // Returns FailedPrecondition if there is no driver, no device, or a device is too old; the message says
+  // which. InvalidArgument: the options do not fit the machine.
   absl::StatusOr<std::unique_ptr<Engine>> (*make_engine)(const CudaEngineOptions& options);
-  // Likewise; also FailedPrecondition where cuBLAS cannot be loaded, which is looked for when this is called.
+  // Same errors; also FailedPrecondition if cuBLAS cannot be loaded. This call looks for cuBLAS.
   absl::StatusOr<std::unique_ptr<Analyser>> (*make_analyser)(const CudaAnalyserOptions& options);
 };
 

@@ -11,8 +11,8 @@ namespace spexd {
 
 inline constexpr int kMaxDeviceIndex = 255;
 
-// Parses "0,2": indices as CUDA counts them, each once, in any order. InvalidArgument names the flag, what is
-// wrong and the limit. The engine checks whether the devices exist.
+// Parses "0,2": CUDA indices, each at most once, in any order. Returns InvalidArgument that names the flag,
+// the mistake and the limit. Whether the devices exist is left to the engine.
 absl::StatusOr<std::vector<int>> ParseDeviceList(const std::string& text);
 
 }  // namespace spexd

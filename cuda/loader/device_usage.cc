@@ -8,14 +8,15 @@
 namespace spexd {
 namespace {
 
-// The library stays loaded: the process's CUDA uses it too.
+// The library stays loaded, because CUDA in this process uses it too.
 void* LoadLibrary(const std::string& name) {
   return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
 }  // namespace
 
-// The functions as NVIDIA's documentation declares them; both interfaces are stable, and 0 is success.
+// Functions of NVIDIA's libraries, declared as in NVIDIA's documentation. Both interfaces are stable; 0 means
+// success.
 struct DeviceMonitor::Functions {
   struct Utilization {
     unsigned gpu, memory;  // percent
@@ -63,8 +64,8 @@ std::unique_ptr<DeviceMonitor> DeviceMonitor::Load(const std::string& management
   return std::unique_ptr<DeviceMonitor>(new DeviceMonitor(std::move(functions)));
 }
 
-// CUDA counts the devices that it was shown, the fastest first; the management library counts all. Their
-// address on the bus is the same.
+// CUDA counts only the devices visible to it, the fastest first; the management library counts all. The two
+// are matched by the address on the bus.
 DeviceUsage DeviceMonitor::UsageOf(int index) const {
   DeviceUsage usage;
   int driver_device = 0;

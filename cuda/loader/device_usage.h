@@ -1,5 +1,5 @@
-// How busy devices are, and the memory that all programs hold there: from the libraries of NVIDIA's driver,
-// which are loaded where they are installed. Nothing is linked to them.
+// The load of devices, and the memory that all programs hold there. The values come from the libraries of
+// NVIDIA's driver, which are loaded where they are installed and never linked.
 #ifndef SPEXD_CUDA_LOADER_DEVICE_USAGE_H_
 #define SPEXD_CUDA_LOADER_DEVICE_USAGE_H_
 
@@ -10,23 +10,23 @@
 
 namespace spexd {
 
-// Empty where the driver does not say (of a part of a device, say).
+// Values that the driver does not report, for example for a part of a device (MIG), are empty.
 struct DeviceUsage {
   std::optional<double> busy;         // share of the last second or less in which it computed, 0 to 1
   std::optional<int64_t> used_bytes;  // memory, by all programs
 };
 
-// Safe to use from many threads.
+// Thread-safe.
 class DeviceMonitor {
  public:
-  // Null where a library is not installed or finds no driver.
+  // Returns null if a library is not installed or finds no driver.
   static std::unique_ptr<DeviceMonitor> Load(const std::string& management = "libnvidia-ml.so.1",
                                              const std::string& driver = "libcuda.so.1");
   ~DeviceMonitor();
   DeviceMonitor(const DeviceMonitor&) = delete;
   DeviceMonitor& operator=(const DeviceMonitor&) = delete;
 
-  DeviceUsage UsageOf(int index) const;  // as CUDA counts
+  DeviceUsage UsageOf(int index) const;  // `index`: CUDA index
 
  private:
   struct Functions;

@@ -11,11 +11,11 @@
 namespace spexd {
 namespace {
 
-// Of CUDA's driver interface, which is stable; 0 is success.
+// Constants of CUDA's driver interface, which is stable; 0 means success.
 constexpr int kMajorAttribute = 75, kMinorAttribute = 76;
 constexpr int kNoDevice = 100, kVersionMismatch = 803;
 
-// The library stays loaded: the process's CUDA uses it too.
+// The library stays loaded, because CUDA in this process uses it too.
 void* LoadForGood(const std::string& name) {
   return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
@@ -43,7 +43,7 @@ struct DriverCalls {
   }
 };
 
-// "" where the management library does not tell.
+// Returns the driver's version; "" if the management library does not report it.
 std::string VersionBy(const std::string& management) {
   void* const library = LoadForGood(management);
   int (*init)() = nullptr;

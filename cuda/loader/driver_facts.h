@@ -1,5 +1,5 @@
-// What NVIDIA's driver tells of itself and its devices, without the CUDA engine: from its own libraries,
-// which are loaded where they are installed. Nothing is linked to them.
+// Facts from NVIDIA's driver about itself and its devices, without the CUDA engine. The values come from
+// the driver's own libraries, which are loaded where they are installed and never linked.
 #ifndef SPEXD_CUDA_LOADER_DRIVER_FACTS_H_
 #define SPEXD_CUDA_LOADER_DRIVER_FACTS_H_
 
@@ -15,16 +15,17 @@ struct DriverDevice {
   std::string name;
   int64_t memory_bytes = 0;
   int major = 0, minor = 0;  // compute capability
-  bool mig = false;          // a part of a device that is divided
+  bool mig = false;          // whether it is a part of a divided device (MIG)
 };
 
 struct DriverFacts {
-  std::string version;                // "580.65.06"; "" if the management library does not tell
-  int cuda_version = 0;               // newest CUDA that it runs, 13000 for 13.0
-  std::vector<DriverDevice> devices;  // in the order in which CUDA counts them
+  std::string version;                // "580.65.06"; "" if the management library does not report it
+  int cuda_version = 0;               // newest CUDA version that it supports, 13000 for 13.0
+  std::vector<DriverDevice> devices;  // in CUDA's order
 };
 
-// FailedPrecondition: the driver's library is not installed, is damaged, or cannot start; says which.
+// Returns FailedPrecondition if the driver's library is not installed, is damaged, or cannot start; the
+// message says which.
 absl::StatusOr<DriverFacts> AskDriver(const std::string& management = "libnvidia-ml.so.1",
                                       const std::string& driver = "libcuda.so.1");
 

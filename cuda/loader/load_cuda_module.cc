@@ -29,8 +29,8 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-// The shared library that contains this code, such as the extension of the Python package; "" if the program
-// itself does.
+// Returns the shared library that contains this code, such as the extension of the Python package; "" if it
+// is in the program itself.
 std::string OwnLibrary() {
   Dl_info ignored;
   link_map* map = nullptr;
@@ -42,7 +42,7 @@ std::string OwnLibrary() {
 absl::StatusOr<std::string> FindModule() {
   const char* named = std::getenv(kCudaModuleVariable);
   if (named != nullptr && *named != '\0') {
-    // Without a slash dlopen would search the system's folders for it.
+    // Without a slash, dlopen would search the system's folders.
     if (*named != '/') {
       return absl::FailedPreconditionError(
           absl::StrFormat("$%s is \"%s\", must be a full path", kCudaModuleVariable, named));
@@ -79,7 +79,7 @@ std::string LoaderError() {
   return text != nullptr ? text : "no reason given";
 }
 
-// The items that differ between two identities "name value; name value; ...".
+// Lists the items that differ between two identities "name value; name value; ...".
 std::string Difference(const std::string& theirs, const std::string& ours) {
   const std::vector<std::string> there = absl::StrSplit(theirs, "; "), here = absl::StrSplit(ours, "; ");
   std::vector<std::string> differences;
@@ -109,8 +109,8 @@ absl::Status CheckBuild(const CudaModule& module, const std::string& path) {
 
 absl::StatusOr<const CudaModule*> LoadModule() {
   SPEXD_ASSIGN_OR_RETURN(const std::string path, FindModule());
-  // Never dlclose'd: its objects, its threads and the CUDA runtime's handlers for the end of the process live
-  // in it.
+  // Never unloaded with dlclose: it contains the code of live objects and threads, and the CUDA runtime's
+  // handlers for the end of the process.
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return absl::FailedPreconditionError(absl::StrFormat("%s cannot be loaded: %s", path, LoaderError()));

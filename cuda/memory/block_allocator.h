@@ -1,4 +1,4 @@
-// Allocates parts of one large block. It handles offsets only and touches no memory, so that it can be tested
+// Allocates parts of one large block. It handles offsets only and touches no memory, so it can be tested
 // anywhere.
 #ifndef SPEXD_CUDA_MEMORY_BLOCK_ALLOCATOR_H_
 #define SPEXD_CUDA_MEMORY_BLOCK_ALLOCATOR_H_
@@ -11,7 +11,8 @@ namespace spexd::cuda {
 
 inline constexpr int64_t kBlockAlignment = 256;
 
-// `bytes` rounded up to whole alignments. REQUIRES: bytes >= 0. The largest int64 where that overflows.
+// Returns `bytes` rounded up to a multiple of kBlockAlignment; the largest int64 if that overflows. REQUIRES:
+// bytes >= 0.
 int64_t Aligned(int64_t bytes);
 
 struct Block {
@@ -21,18 +22,19 @@ struct Block {
   friend bool operator==(const Block& a, const Block& b) = default;
 };
 
-// Best fit, lowest offset among equals; returned blocks join their neighbours. Not thread-safe.
+// A best-fit allocator; among equal holes it takes the lowest offset. Returned blocks join free neighbours.
+// Not thread-safe.
 class BlockAllocator {
  public:
-  // End of the hole to take from. Long-lived and short-lived blocks leave larger holes if they are taken from
-  // opposite ends.
+  // The end of the hole at which a block is taken. Holes stay larger if long-lived and short-lived blocks are
+  // taken from opposite ends.
   enum class End { kLow, kHigh };
 
   explicit BlockAllocator(int64_t bytes);
 
   // Returns nothing if no hole is large enough, and an empty block for 0 bytes.
   std::optional<Block> Take(int64_t bytes, End end = End::kLow);
-  // REQUIRES: a block that Take returned, once.
+  // REQUIRES: Take returned the block, and it was not returned since.
   void Return(const Block& block);
 
   int64_t bytes() const { return bytes_; }
@@ -42,7 +44,7 @@ class BlockAllocator {
  private:
   const int64_t bytes_;
   int64_t free_bytes_;
-  std::map<int64_t, int64_t> free_;  // offset -> bytes; no two free blocks touch
+  std::map<int64_t, int64_t> free_;  // offset -> bytes; no two free blocks are adjacent
 };
 
 }  // namespace spexd::cuda

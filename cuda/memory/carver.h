@@ -1,4 +1,4 @@
-// Lays arrays out one after the other in a block of memory: first without a block, to get its size, then with
+// Lays out arrays one after the other in a block of memory: first without a block, to get its size, then with
 // it.
 #ifndef SPEXD_CUDA_MEMORY_CARVER_H_
 #define SPEXD_CUDA_MEMORY_CARVER_H_
@@ -13,7 +13,7 @@ inline constexpr int64_t kArrayAlignment = 256;
 
 class Carver {
  public:
-  // Null: arrays are null, too; only their sizes are counted.
+  // `block`: null to count sizes only; the arrays are then also null.
   explicit Carver(std::byte* block) : block_(block) {}
 
   template <typename T>
@@ -28,7 +28,7 @@ class Carver {
   int64_t end() const { return end_; }
   // Size of the block, in bytes.
   int64_t bytes() const { return most_; }
-  // Goes back to `end`, an earlier end(). Arrays behind it are no longer used when the next ones are written.
+  // Goes back to `end`, an earlier end(). The next arrays overwrite those behind it.
   void Rewind(int64_t end) { end_ = end; }
 
  private:

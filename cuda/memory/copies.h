@@ -10,7 +10,7 @@
 
 namespace spexd::cuda {
 
-// `count` elements to the device, and back.
+// Copies `count` elements to the device (CopyUp) or back (CopyDown).
 template <typename T>
 cudaError_t CopyUp(const T* from, int64_t count, void* to, cudaStream_t stream) {
   return cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(T), cudaMemcpyHostToDevice, stream);
@@ -20,7 +20,7 @@ cudaError_t CopyDown(const T* from, int64_t count, T* to, cudaStream_t stream) {
   return cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(T), cudaMemcpyDeviceToHost, stream);
 }
 
-// Vectors.
+// The same for vectors.
 template <typename T>
 cudaError_t CopyUp(const std::vector<T>& from, void* to, cudaStream_t stream) {
   return CopyUp(from.data(), static_cast<int64_t>(from.size()), to, stream);

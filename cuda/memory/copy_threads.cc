@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kStrip = size_t{4} << 20;
 
-// The pieces of one loop; any free thread takes the next one. Helpers share this object and may come long
-// after the loop has ended. Then no piece is left, and they do not touch its body.
+// The pieces of one loop. Any free thread takes the next one. Helpers share this object and may start long
+// after the loop has ended; then no piece is left, and they do not touch its body.
 class Pieces {
  public:
   Pieces(int64_t count, const std::function<void(int64_t)>* body) : count_(count), body_(body) {}
@@ -30,7 +30,7 @@ class Pieces {
     }
   }
 
-  // REQUIRES: TakeAll has returned, so that all pieces are taken.
+  // REQUIRES: TakeAll has returned, so all pieces are taken.
   void WaitUntilDone() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (working_ > 0) done_.Wait(&mutex_);
@@ -72,7 +72,7 @@ void CopyThreads::ForEach(int64_t count, const std::function<void(int64_t)>& bod
     const int64_t helpers = std::min<int64_t>(count - 1, helpers_);  // this thread takes at least one piece
     for (int64_t k = 0; k < helpers; ++k) run_([pieces] { pieces->TakeAll(); });
   } catch (const std::exception&) {
-    // Continues with the help that there is.
+    // Continues with the helpers that have started.
   }
   if (pieces == nullptr) {
     for (int64_t k = 0; k < count; ++k) body(k);
@@ -88,7 +88,7 @@ void CopyThreads::Copy(const void* from, size_t bytes, void* to) noexcept {
     std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first,
                 std::min(kStrip, bytes - first));
   };
-  // A reference, so that the function takes no memory.
+  // Passed by reference, so that std::function allocates no memory.
   ForEach(static_cast<int64_t>((bytes + kStrip - 1) / kStrip), std::cref(copy));
 }
 

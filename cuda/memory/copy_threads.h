@@ -1,4 +1,4 @@
-// Threads that help to copy large arrays, because one thread alone does not fill the memory's bandwidth.
+// Threads that help to copy large arrays. One thread alone does not use the full memory bandwidth.
 #ifndef SPEXD_CUDA_MEMORY_COPY_THREADS_H_
 #define SPEXD_CUDA_MEMORY_COPY_THREADS_H_
 
@@ -18,12 +18,12 @@ class CopyThreads {
   using Run = std::function<void(std::function<void()> task)>;
 
   explicit CopyThreads(int threads);
-  // Uses another owner's threads, `helpers` at once: for tests.
+  // For tests: uses another owner's threads, at most `helpers` at once.
   CopyThreads(Run run, int helpers);
 
-  // Calls body(0) .. body(count - 1), each once. The caller takes what no helper has begun, and does not wait
-  // for queued helpers. Throws nothing, as must `body`: if memory or threads are short, the caller works
-  // alone.
+  // Calls body(0) .. body(count - 1), each once. The caller runs what no helper has begun, and does not wait
+  // for queued helpers. Throws nothing, and neither may `body`. If memory or threads are short, the caller
+  // does all the work.
   void ForEach(int64_t count, const std::function<void(int64_t)>& body) noexcept;
   void Copy(const void* from, size_t bytes, void* to) noexcept;
 

@@ -41,7 +41,8 @@ class CudaPinnedSource : public PinnedPool::Source {
  public:
   explicit CudaPinnedSource(std::vector<int> devices) : devices_(std::move(devices)) {}
 
-  // Locks memory through the first device that works. A lost device's error says nothing about the memory.
+  // Locks memory through the first device that works. The error of a lost device says nothing about the
+  // memory.
   absl::StatusOr<std::byte*> Lock(int64_t bytes) override {
     std::byte* const data = MapMemory(bytes);
     cudaError_t refusal = data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess, loss = cudaSuccess;
@@ -62,7 +63,7 @@ class CudaPinnedSource : public PinnedPool::Source {
 
   void Free(std::byte* data, int64_t bytes) override {
     for (const int device : devices_) {
-      // Tried through a lost device, too: the memory is the host's.
+      // A lost device is also tried, because the memory is the host's.
       if (cudaSetDevice(device) != cudaSuccess) cudaGetLastError();
       if (cudaHostUnregister(data) == cudaSuccess) break;
       cudaGetLastError();

@@ -9,7 +9,7 @@
 namespace spexd::cuda {
 namespace {
 
-// Error numbers, because older toolkits do not name the newest errors.
+// Sticky errors by number, because older toolkits do not name the newest errors.
 constexpr std::array<int, 19> kSticky = {
     53,   // cudaErrorPriorLaunchFailure
     214,  // cudaErrorECCUncorrectable

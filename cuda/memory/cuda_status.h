@@ -12,32 +12,32 @@
 namespace spexd::cuda {
 
 struct DeviceName {
-  int index = 0;  // as CUDA counts
+  int index = 0;  // CUDA index
   std::string name;
 };
 
-// "cuda device 0 (NVIDIA H200)"
+// Returns "cuda device 0 (NVIDIA H200)".
 std::string Text(const DeviceName& device);
 
-// Whether an error leaves the context unusable: all later calls on the device fail, until a new process.
+// Returns whether an error makes the context unusable: all later calls on the device fail until a new process
+// starts.
 bool IsSticky(cudaError_t error);
 
-// "cuda device 0 (NVIDIA H200): job 3, stage solve: an illegal memory access was encountered". Unavailable
-// for sticky errors (the job may be tried again), ResourceExhausted for memory, else Internal; OK for
-// cudaSuccess.
+// Returns "cuda device 0 (NVIDIA H200): job 3, stage solve: an illegal memory access was encountered". The
+// code is Unavailable for sticky errors (the job may be tried again), ResourceExhausted for lack of memory,
+// otherwise Internal; OK for cudaSuccess.
 absl::Status ToStatus(cudaError_t error, const DeviceName& device, absl::string_view doing);
 
-// The error for a new job on a device that failed before.
+// Returns the error for a new job on a device that failed before.
 absl::Status MayBeTriedAgain(const absl::Status& failure);
 
-// The error that explains to an operator why there is no CUDA engine. REQUIRES: error != cudaSuccess.
-// FailedPrecondition.
-// `driver_version`: as cudaDriverGetVersion has it, 0 for none.
+// Returns FailedPrecondition that explains to an operator why there is no CUDA engine. `driver_version`: as
+// from cudaDriverGetVersion, 0 if there is no driver. REQUIRES: error != cudaSuccess.
 absl::Status NoCuda(cudaError_t error, int driver_version);
 
 }  // namespace spexd::cuda
 
-// SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(...), device, "stage solve");
+// Example: SPEXD_CUDA_RETURN_IF_ERROR(cudaEventRecord(...), device, "stage solve");
 #define SPEXD_CUDA_RETURN_IF_ERROR(call, device, doing)                         \
   do {                                                                          \
     if (const cudaError_t spexd_error_ = (call); spexd_error_ != cudaSuccess) { \

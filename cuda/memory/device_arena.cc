@@ -53,13 +53,13 @@ absl::Status DeviceArena::Back(const Block& block) {
   if (piece != pieces_.begin()) --piece;
   while (piece != pieces_.end() && piece->first < end) {
     const int64_t piece_end = piece->first + piece->second.bytes;
-    // Only a piece of exactly this size: a larger one would also lie behind blocks beside this one.
+    // Only a piece of exactly this size serves: a larger one would also lie behind adjacent blocks.
     if (piece->first == block.offset && piece_end == end) return absl::OkStatus();
     if (piece_end <= block.offset) {
       ++piece;
       continue;
     }
-    // The piece belongs to blocks that were returned: nobody uses it.
+    // The piece belongs to blocks that were returned, so nobody uses it.
     cudaFree(piece->second.data);
     piece = pieces_.erase(piece);
   }

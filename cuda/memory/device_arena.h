@@ -1,4 +1,4 @@
-// The memory that an engine has on one device. block_allocator.h decides who has which part.
+// The memory that an engine holds on one device. block_allocator.h assigns parts of it.
 #ifndef SPEXD_CUDA_MEMORY_DEVICE_ARENA_H_
 #define SPEXD_CUDA_MEMORY_DEVICE_ARENA_H_
 
@@ -14,18 +14,18 @@
 
 namespace spexd::cuda {
 
-// Memory of the current device. ResourceExhausted, naming the bytes needed and free.
+// Allocates memory on the current device. Returns ResourceExhausted, naming the bytes needed and free.
 absl::StatusOr<std::byte*> TakeDeviceMemory(const DeviceName& device, int64_t bytes);
 
-// Thread-safe; its device must be current for all calls but At.
+// Thread-safe. Its device must be current for all calls except At.
 class DeviceArena {
  public:
   enum class Mode {
-    kAtOnce,   // all memory is taken at construction: nobody else can take it meanwhile
-    kOnDemand  // each block's memory is taken at its first use, and kept for later blocks there
+    kAtOnce,   // all memory is taken at construction, so nobody else can take it later
+    kOnDemand  // each block's memory is taken at its first use, and kept for later blocks at the same place
   };
-  // `bytes`: the limit; 0: nine tenths of what is free, or on demand all of it. ResourceExhausted, naming the
-  // free bytes, if less is free. On demand this error comes only when a block is backed.
+  // `bytes`: the limit; 0: nine tenths of what is free, or all of it on demand. Returns ResourceExhausted,
+  // naming the free bytes, if less is free; on demand Back returns this error instead.
   static absl::StatusOr<std::unique_ptr<DeviceArena>> Make(const DeviceName& device, int64_t bytes,
                                                            Mode mode);
   ~DeviceArena();
@@ -34,11 +34,10 @@ class DeviceArena {
 
   int64_t bytes() const { return bytes_; }
 
-  // Makes sure that there is memory behind a block. The block was given to the caller, and nobody uses it
-  // yet.
+  // Makes sure that a block has memory. The caller owns the block, which nobody uses yet. Returns
   // ResourceExhausted, naming the bytes needed and free.
   absl::Status Back(const Block& block) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Null for a block of 0 bytes. REQUIRES: Back returned OK for this block.
+  // Returns null for a block of 0 bytes. REQUIRES: Back returned OK for this block.
   std::byte* At(const Block& block) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -54,7 +53,7 @@ class DeviceArena {
   const int64_t bytes_;
   const Mode mode_;
   mutable Mutex mutex_;
-  // Pieces by offset, without overlaps. kAtOnce: one piece of all bytes.
+  // Pieces by offset, without overlaps. With kAtOnce one piece of all bytes.
   std::map<int64_t, Piece> pieces_ ABSL_GUARDED_BY(mutex_);
 };
 

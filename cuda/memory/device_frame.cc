@@ -13,7 +13,7 @@
 namespace spexd::cuda {
 namespace {
 
-// The size of the block, and its arrays if it is not null.
+// Returns the size of the block, and sets `arrays` if the block is not null.
 int64_t LayOut(std::byte* block, DeviceArrays* arrays) {
   Carver carver(block);
   const int64_t values = arrays->fibres * arrays->bins;

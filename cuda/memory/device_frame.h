@@ -1,4 +1,4 @@
-// The device memory of a job's spectra that stay there.
+// The device memory of a job's spectra that stay on the device.
 #ifndef SPEXD_CUDA_MEMORY_DEVICE_FRAME_H_
 #define SPEXD_CUDA_MEMORY_DEVICE_FRAME_H_
 
@@ -13,10 +13,11 @@
 
 namespace spexd::cuda {
 
-// A block beside the engine's arena, so that neither needs the other; it outlives the engine.
+// A block outside the engine's arena, so that neither depends on the other. It may outlive the engine.
 class DeviceFrame : public DeviceSpectra {
  public:
-  // ResourceExhausted, naming the bytes, if the device has not as much. REQUIRES: the device is current.
+  // Returns ResourceExhausted, naming the bytes, if the device lacks the memory. REQUIRES: the device is
+  // current.
   static absl::StatusOr<std::shared_ptr<DeviceFrame>> Make(const DeviceName& device, DeviceMemory* memory,
                                                            int64_t fibres, int64_t bins);
 

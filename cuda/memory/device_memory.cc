@@ -13,7 +13,7 @@
 
 namespace spexd::cuda {
 
-// What a DeviceMemory and its blocks share.
+// The state that a DeviceMemory shares with its blocks.
 class DeviceMemory::Pool {
  public:
   Pool(DeviceName device, const Limits& limits) : device_(std::move(device)), limits_(limits) {}
@@ -39,7 +39,7 @@ class DeviceMemory::Pool {
   absl::StatusOr<Block> TakeLocked(const std::shared_ptr<Pool>& self, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto spare = idle_.lower_bound(bytes);
-    // A block of more than twice the size is kept for those that need it.
+    // A block of more than twice the size is kept for larger requests.
     if (spare != idle_.end() && spare->first <= 2 * bytes) {
       Block block(self, spare->second, spare->first);
       idle_.erase(spare);
@@ -67,7 +67,7 @@ class DeviceMemory::Pool {
   void FreeIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const OnDevice current(device_.index);
     for (const auto& [bytes, data] : idle_) {
-      // This fails at the end of the process if CUDA has shut down already. Then the memory is free, too.
+      // Fails at the end of the process if CUDA has already shut down; the memory is then free anyway.
       if (current.error() != cudaSuccess || cudaFree(data) != cudaSuccess) cudaGetLastError();
       held_ -= bytes;
     }
@@ -78,7 +78,8 @@ class DeviceMemory::Pool {
   const Limits limits_;
   Mutex mutex_;
   std::multimap<int64_t, std::byte*> idle_ ABSL_GUARDED_BY(mutex_);  // by bytes
-  int64_t held_ ABSL_GUARDED_BY(mutex_) = 0;                         // of all blocks, idle ones included
+  int64_t held_ ABSL_GUARDED_BY(mutex_) = 0;                         // bytes of all blocks, idle ones
+                                                                     // included
 };
 
 DeviceMemory::DeviceMemory(DeviceName device, const Limits& limits)

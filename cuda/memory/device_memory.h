@@ -1,4 +1,4 @@
-// Memory of a device beside the engine's arena: taken and given back in blocks, within a limit.
+// Device memory outside the engine's arena, taken and returned in blocks, within a limit.
 #ifndef SPEXD_CUDA_MEMORY_DEVICE_MEMORY_H_
 #define SPEXD_CUDA_MEMORY_DEVICE_MEMORY_H_
 
@@ -12,23 +12,23 @@
 
 namespace spexd::cuda {
 
-// Keeps blocks that were given back for others of the size: taking and freeing memory makes a device wait for
-// all of its work. Thread-safe. Its blocks may outlive it: the memory is freed when the last one is
-// destroyed.
+// Keeps returned blocks for requests of a similar size, because a device waits for all of its work when
+// memory is allocated or freed. Thread-safe. Its blocks may outlive it: the memory is freed when the last one
+// is destroyed.
 class DeviceMemory {
   class Pool;
 
  public:
   struct Limits {
-    int64_t bytes = 0;  // most that is held at once, idle blocks included; 0: what the device has
-    // Most blocks that lie idle; if there are more, all idle ones are freed, which waits for all work of the
-    // device. 0: who gives a block back need not know whether work on it has ended.
+    int64_t bytes = 0;  // most bytes held at once, idle blocks included; 0: what the device has
+    // Most idle blocks. If there are more, all idle ones are freed, which waits for all work of the device.
+    // With 0, a block may be returned before the work on it has ended.
     int idle = 8;
   };
   explicit DeviceMemory(DeviceName device) : DeviceMemory(std::move(device), Limits()) {}
   DeviceMemory(DeviceName device, const Limits& limits);
 
-  // A block that its destructor gives back. REQUIRES: then nobody uses it, unless Limits::idle is 0.
+  // A block, which its destructor returns. REQUIRES: nobody uses it at that time, unless Limits::idle is 0.
   class Block {
    public:
     Block() = default;
@@ -52,8 +52,8 @@ class DeviceMemory {
     int64_t bytes_ = 0;
   };
 
-  // Takes at least `bytes`, not initialised. ResourceExhausted, with the bytes, if the device lacks them or
-  // the limit does not allow them.
+  // Takes at least `bytes` bytes, not initialised. Returns ResourceExhausted, with the bytes, if the device
+  // lacks them or the limit does not allow them.
   absl::StatusOr<Block> Take(int64_t bytes);
 
  private:

@@ -1,5 +1,5 @@
-// Owning handles of CUDA streams and events. Creating one needs its device to be current; using or destroying
-// one does not.
+// Owning handles of CUDA streams and events. The device must be current when one is made, but not when it is
+// used or destroyed.
 #ifndef SPEXD_CUDA_MEMORY_HANDLES_H_
 #define SPEXD_CUDA_MEMORY_HANDLES_H_
 
@@ -20,7 +20,7 @@ struct EventDeleter {
 };
 using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDeleter>;
 
-// Makes a stream that is not synchronised with the default stream; smaller priorities run first.
+// Makes a stream that does not synchronise with the default stream. Smaller priorities run first.
 inline cudaError_t MakeStream(int priority, Stream* stream) {
   cudaStream_t made = nullptr;
   const cudaError_t error = cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority);
@@ -28,8 +28,9 @@ inline cudaError_t MakeStream(int priority, Stream* stream) {
   return error;
 }
 
-// Waits for a stream on destruction, so that its use of memory has ended before others get the memory, also
-// after an error or an exception. Does nothing if the stream was already waited for (Dismiss).
+// Waits for a stream on destruction, so that the stream's use of memory has ended before others get the
+// memory, also after an error or an exception. Does nothing after Dismiss, which says that the stream was
+// already waited for.
 class IdleGuard {
  public:
   explicit IdleGuard(cudaStream_t stream) : stream_(stream) {}
@@ -45,7 +46,7 @@ class IdleGuard {
   bool dismissed_ = false;
 };
 
-// Makes an event that has a time, and that is waited for without spinning.
+// Makes an event that records its time and is waited for without spinning.
 inline cudaError_t MakeEvent(Event* event) {
   cudaEvent_t made = nullptr;
   const cudaError_t error = cudaEventCreateWithFlags(&made, cudaEventBlockingSync);

@@ -6,7 +6,7 @@
 
 namespace spexd::cuda {
 
-// For its lifetime: the caller's thread may use another device.
+// Makes a device current for its lifetime, then restores the caller's device.
 class OnDevice {
  public:
   explicit OnDevice(int device) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kSmallUnit = 4 << 10, kLargeUnit = 1 << 20;
 
-// Sizes that differ a little share buffers.
+// Rounds a size up, so that similar sizes share buffers.
 int64_t Rounded(int64_t bytes) {
   const int64_t unit = bytes < kLargeUnit ? kSmallUnit : kLargeUnit;
   return (std::max<int64_t>(bytes, 1) + unit - 1) / unit * unit;
@@ -53,7 +53,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Take(int64_t bytes) {
   buffer.pool_ = shared_from_this();
   {
     MutexLock lock(&mutex_);
-    // A buffer that is much too large is left for those who need it.
+    // A buffer of more than twice the size is left for larger requests.
     const auto found = idle_.lower_bound(rounded);
     if (found != idle_.end() && found->first <= 2 * rounded) {
       buffer.bytes_ = found->first;
@@ -70,7 +70,7 @@ absl::StatusOr<PinnedBuffer> PinnedPool::Take(int64_t bytes) {
   return buffer;
 }
 
-// Locks new memory. If there is none, gives the idle buffers back and tries again.
+// Locks new memory. If there is none, frees the idle buffers and tries again.
 absl::StatusOr<std::byte*> PinnedPool::Lock(int64_t bytes) {
   absl::StatusOr<std::byte*> data = source_->Lock(bytes);
   if (!absl::IsResourceExhausted(data.status())) return data;

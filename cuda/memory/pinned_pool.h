@@ -1,5 +1,5 @@
-// Page-locked host memory, which devices copy from and to at full speed. Page-locking is slow, so buffers are
-// kept and reused: a job whose sizes were seen before locks no new memory.
+// Page-locked host memory, which devices copy to and from at full speed. Page-locking is slow, so buffers are
+// kept and reused: a job with sizes that were seen before locks no new memory.
 #ifndef SPEXD_CUDA_MEMORY_PINNED_POOL_H_
 #define SPEXD_CUDA_MEMORY_PINNED_POOL_H_
 
@@ -34,27 +34,29 @@ class PinnedBuffer {
   int64_t bytes_ = 0;
 };
 
-// Shared by all devices of an engine; buffers keep it alive. Thread-safe.
+// A pool that all devices of an engine share. Its buffers keep it alive. Thread-safe.
 class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  public:
-  // How memory is locked and freed; replaceable for tests.
+  // Functions that lock and free memory; replaceable for tests.
   class Source {
    public:
     virtual ~Source() = default;
-    // ResourceExhausted: there is no memory. Unavailable: no working device could lock it.
+    // Returns ResourceExhausted if there is no memory, Unavailable if no working device could lock it.
     virtual absl::StatusOr<std::byte*> Lock(int64_t bytes) = 0;
     virtual void Free(std::byte* data, int64_t bytes) = 0;
   };
-  // Memory that all devices see. Locking needs a device that works: the first such device is made current.
+  // Returns memory that all devices can access. Locking needs a device that works, and makes the first such
+  // device current.
   static std::unique_ptr<Source> CudaSource(std::vector<int> devices);
 
-  // `max_idle`: maximum bytes kept while nobody uses them.
+  // `max_idle`: most bytes kept in unused buffers.
   PinnedPool(std::unique_ptr<Source> source, int64_t max_idle);
   ~PinnedPool();
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  // Errors as of Source::Lock, naming the bytes. The contents are what the last user left.
+  // Returns the errors of Source::Lock, naming the bytes. The buffer's contents are left over from its last
+  // user.
   absl::StatusOr<PinnedBuffer> Take(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);

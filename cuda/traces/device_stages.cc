@@ -20,7 +20,8 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kFirstRounds = 3, kMoreRounds = 1;  // of a series, before the host looks whether it is settled
+constexpr int kFirstRounds = 3, kMoreRounds = 1;  // rounds of a series before the host checks whether it has
+                                                  // settled
 
 MovingSeries Moving(const ShiftSeries& series) {
   MovingSeries moving = {};
@@ -30,7 +31,7 @@ MovingSeries Moving(const ShiftSeries& series) {
   return moving;
 }
 
-// Most bins whose spots overlap in a fibre, with a margin for moved traces.
+// Returns the most bins whose spots overlap in a fibre, with a margin for moved traces.
 int FindReach(const Psf& psf, double bin_width) {
   constexpr double kMargin = 1.25;
   const double bins = kMargin * psf.spot_rows() * traces::SteepestDispersion(psf) / bin_width + 2;
@@ -118,7 +119,7 @@ absl::Status DeviceStages::Start(const ImageOnDevice& image, std::byte* work,
   SPEXD_ASSIGN_OR_RETURN(pinned_, device_.pinned->Take(lay_out(nullptr)));
   lay_out(pinned_.data());
   std::ranges::copy(wave_, staging_.wave);
-  // The pool locks memory with a device of its own current.
+  // The pool may have made another device current to lock memory.
   SPEXD_CUDA_RETURN_IF_ERROR(cudaSetDevice(device_.name.index), device_.name, "trace shifts");
   SPEXD_RETURN_IF_ERROR(Enqueue(
       "start",
@@ -241,7 +242,7 @@ absl::Status DeviceStages::FindCommonLight() {
 }
 
 absl::StatusOr<SeriesFit> DeviceStages::FitBetweenFibres(const ShiftSeries& current) {
-  // Only if no other stage has measured since; the driver calls it right after FindCommonLight.
+  // Valid only if no other stage has measured since FindCommonLight; the driver calls it right after that.
   return FitMeasured(int64_t{psf_.fibres} * arrays_.shape.y_blocks(), options_.degrees.y, current,
                      SeriesTerms::kBetweenFibres);
 }
@@ -291,7 +292,7 @@ absl::StatusOr<double> DeviceStages::ScanShift(const traces::PreparedReference&)
 
 absl::StatusOr<traces::LineSeriesFit> DeviceStages::FitLines(const traces::PreparedReference& reference,
                                                              const ShiftSeries& trial) {
-  // Windows depend on the trace of one fibre.
+  // The lines' windows depend on the trace of the middle fibre.
   const int middle = MiddleFibre();
   Psf psf;
   psf.rows = psf_.rows;
@@ -310,7 +311,7 @@ absl::StatusOr<traces::LineSeriesFit> DeviceStages::FitLines(const traces::Prepa
     SPEXD_ASSIGN_OR_RETURN(SeriesFit none, FitMeasured(0, options_.degrees.y, trial, SeriesTerms::kAll));
     return traces::LineSeriesFit{std::move(none), 0};
   }
-  // Earlier copies from there have ended: each fit of a series waits.
+  // Earlier copies from the staging memory have ended, because each fit of a series waits.
   std::ranges::copy(plan.wave, line_staging_.wave);
   std::ranges::copy(plan.light, line_staging_.light);
   const cudaStream_t stream = device_.stream;
@@ -325,7 +326,7 @@ absl::StatusOr<traces::LineSeriesFit> DeviceStages::FitLines(const traces::Prepa
 }
 
 absl::Status DeviceStages::FindBesideLines() {
-  // At the traces as they are now, which may have moved in y since the common light was found.
+  // Uses the current traces, which may have moved in y since the common light was found.
   SPEXD_RETURN_IF_ERROR(Enqueue("bins", FindBins(arrays_, device_.stream)));
   knows_lines_ = true;
   return Enqueue("beside lines", FindBeside(arrays_, device_.stream));

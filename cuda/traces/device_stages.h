@@ -17,21 +17,21 @@
 
 namespace spexd::cuda {
 
-// An image in a device's memory, after the mask rule: float32 [row, column], electrons and 1 / electrons^2, 0
-// where unusable. Not owned.
+// An image in a device's memory, after the mask rule: float32 [row, column], in electrons and 1 /
+// electrons^2; 0 where unusable. Not owned.
 struct ImageOnDevice {
   const float *pixels, *ivar;
   int rows, columns;
 };
 
 // Enqueues kernels on the stream, and waits for it where the host needs a result. The destructor waits for
-// the stream. PSF, its traces, reference, options and `work` must outlive it.
+// the stream. The PSF, `prepared`, the reference, the options and `work` must outlive it.
 class DeviceStages : public traces::Stages {
  public:
-  // Bytes of `work`. Of `prepared`, only its shape is looked at.
+  // Returns the bytes of `work`. Uses only the shape of `prepared`.
   static int64_t WorkBytes(const PreparedTraces& prepared, const Psf& psf, const TraceShiftOptions& options);
-  // InvalidArgument: a bundle has more fibres than a block of threads. ResourceExhausted: page-locked memory
-  // is short. `reference` is the one that the stages are called with, or null.
+  // Returns InvalidArgument if a bundle has more fibres than a block has threads, ResourceExhausted if
+  // page-locked memory is short. `reference`: the one that the stages are called with, or null.
   static absl::StatusOr<std::unique_ptr<DeviceStages>> Make(const TraceDevice& device,
                                                             const ImageOnDevice& image, const Psf& psf,
                                                             const PreparedTraces& prepared, std::byte* work,
@@ -51,7 +51,7 @@ class DeviceStages : public traces::Stages {
   absl::Status FindBesideLines() override;
 
  private:
-  // Page-locked copies of what lies on the device.
+  // Page-locked copies of arrays on the device.
   struct Staging {
     double *wave, *normal, *spectrum;
     traces::CoarseProfile* coarse;
@@ -66,12 +66,13 @@ class DeviceStages : public traces::Stages {
                const TraceShiftOptions& options, std::stop_token stop);
   absl::Status Start(const ImageOnDevice& image, std::byte* work, const traces::PreparedReference* reference);
   absl::Status StartLines(const traces::PreparedReference& reference, std::byte* work);
-  // A call of CUDA's, and its name for `enqueued` and for errors.
+  // Checks the error of a CUDA call. `name`: for `enqueued` and for messages.
   absl::Status Enqueue(const char* name, cudaError_t error);
   absl::Status Wait(const char* name);
   absl::StatusOr<SeriesFit> FitMeasured(int64_t count, const std::array<int, 2>& degrees,
                                         const ShiftSeries& current, SeriesTerms which);
-  // The fibre nearest to the middle one that has rows. REQUIRES: a wait since the traces were set.
+  // Returns the fibre with rows that is nearest to the middle one. REQUIRES: a wait since the traces were
+  // set.
   int MiddleFibre() const;
 
   const TraceDevice device_;
@@ -85,7 +86,7 @@ class DeviceStages : public traces::Stages {
   LineArrays lines_;
   Staging staging_ = {};
   LineStaging line_staging_ = {};
-  bool knows_lines_ = false;  // what they do to profiles
+  bool knows_lines_ = false;  // whether the effect of lines on profiles is known
 };
 
 }  // namespace spexd::cuda

@@ -1,11 +1,10 @@
-// Trace shifts: the spectrum common to all fibres, and what follows from it (core/traces/README.md, steps 5
-// and 7).
+// Trace shifts: the spectrum common to all fibres, and its uses (core/traces/README.md, steps 5 and 7).
 //
-// Each thread gathers what it sums in a fixed order: a pair of bins over the fibres of a chunk, a row of a
-// fibre over the bins that cover it. The normal equations are a band that the host solves.
+// Each thread gathers its sum in a fixed order: for a pair of bins over the fibres of a chunk, for a row of a
+// fibre over the bins that cover it. The normal equations are a band matrix, which the host solves.
 //
-// Floor for 500 fibres x 4128 rows, 2350 bins, spots of 11 rows: 103 MB of profiles written and read 3 times
-// (85 us); 0.6 GFLOP for the normal equations, twice: 40 us.
+// Floor for 500 fibres x 4128 rows, 2350 bins, spots of 11 rows: 103 MB of profiles are written and read 3
+// times (85 us); 0.6 GFLOP for the normal equations, twice: 40 us.
 #include <cmath>
 
 #include "core/traces/light/light_formula.h"
@@ -49,8 +48,8 @@ __global__ void __launch_bounds__(kThreads) Bins(TraceArrays a) {
   }
 }
 
-// A warp: y_block_rows rows of a fibre, the last one up to as many more; a lane: every 32nd of these. The
-// middle residual is found bit by bit.
+// Sets the weights. Each warp processes a block of y_block_rows rows of a fibre, the last block with up to as
+// many more; each lane every 32nd row. The middle residual is found bit by bit.
 __global__ void __launch_bounds__(kThreads) Weights(TraceArrays a, float target_error, int room) {
   const TraceShape& shape = a.shape;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, fibre = blockIdx.y;
@@ -70,7 +69,7 @@ __global__ void __launch_bounds__(kThreads) Weights(TraceArrays a, float target_
   uint32_t middle = 0;
   int rank = count / 2;
   for (int bit = 30; bit >= 0; --bit) {
-    int below = 0;  // that agree in higher bits and have 0 here
+    int below = 0;  // keys that agree in the higher bits and have 0 here
     for (int k = lane; k - lane < rows; k += kWarp) {
       below += __popc(__ballot_sync(kAllLanes, ((keys[k] ^ middle) >> bit) == 0));
     }
@@ -92,7 +91,7 @@ struct LoadRows {
   __device__ LineRow operator()(int k) const { return {flux[k], weight[k], model[k], slope[k]}; }
 };
 
-// Some lanes: a block of rows, whose outliers get weight 0.
+// Sets the weight of outliers to 0. kLineLanes lanes process a block of rows.
 __global__ void __launch_bounds__(kThreads) Clip(TraceArrays a) {
   const TraceShape& shape = a.shape;
   const int index = (blockIdx.x * kThreads + threadIdx.x) / kLineLanes, blocks = shape.y_blocks();
@@ -105,7 +104,7 @@ __global__ void __launch_bounds__(kThreads) Clip(TraceArrays a) {
   }
 }
 
-// A thread: a pair of bins, over the fibres of a chunk.
+// Sums normal equations. Each thread processes a pair of bins over the fibres of a chunk.
 __global__ void __launch_bounds__(kThreads) ChunkNormal(TraceArrays a) {
   const TraceShape& shape = a.shape;
   const int bin = blockIdx.x * kThreads + threadIdx.x, further = blockIdx.y, chunk = blockIdx.z;
@@ -143,7 +142,7 @@ __global__ void __launch_bounds__(kThreads) AddChunks(TraceArrays a) {
   if (further == 0) a.spectrum[bin] = right;
 }
 
-// A thread: a row of a fibre.
+// Computes the common light and its slope. Each thread processes a row of a fibre.
 __global__ void __launch_bounds__(kThreads) Disperse(TraceArrays a) {
   const TraceShape& shape = a.shape;
   const int row = blockIdx.x * kThreads + threadIdx.x, fibre = blockIdx.y, width = shape.spot_rows();
@@ -163,7 +162,7 @@ __global__ void __launch_bounds__(kThreads) Disperse(TraceArrays a) {
   a.slope[static_cast<int64_t>(fibre) * shape.rows + row] = slope;
 }
 
-// Some lanes: a block of rows of a fibre.
+// Fits the common light. kLineLanes lanes process a block of rows of a fibre.
 __global__ void __launch_bounds__(kThreads) CommonFits(TraceArrays a) {
   const TraceShape& shape = a.shape;
   const int index = (blockIdx.x * kThreads + threadIdx.x) / kLineLanes, blocks = shape.y_blocks();
@@ -186,7 +185,7 @@ __global__ void __launch_bounds__(kThreads) CommonFits(TraceArrays a) {
   a.common_row[index] = signal > 0 ? row_sum / signal : -1;
 }
 
-// A thread: a fibre.
+// Computes the throughput and the shifts. Each thread processes a fibre.
 __global__ void __launch_bounds__(kThreads) CommonShifts(TraceArrays a) {
   const TraceShape& shape = a.shape;
   const int fibre = blockIdx.x * kThreads + threadIdx.x, blocks = shape.y_blocks();
@@ -213,7 +212,8 @@ __global__ void __launch_bounds__(kThreads) CommonShifts(TraceArrays a) {
   }
 }
 
-// A thread: a row of a fibre. Integrals over the row of He_b n, as core/traces/light/dispersion.h has them.
+// Computes integrals over the row of He_b n, as in core/traces/light/dispersion.h. Each thread processes a
+// row of a fibre.
 template <int kDegree>
 __global__ void __launch_bounds__(kThreads) Beside(TraceArrays a) {
   const TraceShape& shape = a.shape;
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(kThreads) Beside(TraceArrays a) {
       const float signed_light = side == 0 ? light : -light;
       float now = 0.39894228f * traces::ExpOfNegative(-0.5f * u * u), before = 0;
 #pragma unroll
-      for (int b = 1; b <= kDegree; ++b) {  // now: He_{b-1} n, whose negative is the integral of He_b n
+      for (int b = 1; b <= kDegree; ++b) {  // now: He_{b-1} n, the negative of the integral of He_b n
         sum[b - 1] += signed_light * now;
         const float next = u * now - static_cast<float>(b - 1) * before;
         before = now;

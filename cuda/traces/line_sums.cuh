@@ -1,4 +1,4 @@
-// A fit of lines by some lanes of a warp.
+// A fit of lines by kLineLanes lanes of a warp.
 #ifndef SPEXD_CUDA_TRACES_LINE_SUMS_CUH_
 #define SPEXD_CUDA_TRACES_LINE_SUMS_CUH_
 
@@ -13,7 +13,7 @@ struct LineRow {
 
 struct FittedLines {
   traces::LineFit fit;
-  traces::LineSolution first;  // by which outliers are judged
+  traces::LineSolution first;  // the fit that outliers are judged by
   bool clips = false;          // whether there was a first fit
 
   __device__ bool IsOutlier(const LineRow& row, double z) const {
@@ -23,10 +23,11 @@ struct FittedLines {
 
 __device__ inline double LineStep(int rows) { return 2.0 / max(rows - 1, 1); }
 
-// Lanes that fit together, each every so many rows. All lanes of a warp call what follows.
+// Lanes that fit together; each takes every kLineLanes-th row. All lanes of a warp must call the functions
+// below.
 inline constexpr int kLineLanes = 8;
 
-// The sum over these lanes, in each of them.
+// Returns the sum over these lanes, in each of them.
 template <typename T>
 __device__ T LineLanesSum(T value) {
 #pragma unroll
@@ -34,7 +35,7 @@ __device__ T LineLanesSum(T value) {
   return value;
 }
 
-// core/traces/light/line_fit.h, of rows load(0) .. load(rows - 1).
+// Does the fit of core/traces/light/line_fit.h to the rows load(0) .. load(rows - 1).
 template <typename Load>
 __device__ FittedLines FitLinesOf(int rows, const Load& load) {
   FittedLines lines;

@@ -1,7 +1,7 @@
 // Trace shifts: the scan against a reference, and the fits of its lines (core/traces/README.md, step 6).
 //
-// Floor for 500 fibres, 60 lines and 8,400 samples of the reference: 4.2 million positions of spots in float64,
-// 0.3 GFLOP and 34 MB written and read: 25 us; 3 GFLOP for the model in rows near lines: 50 us.
+// Floor for 500 fibres, 60 lines and 8,400 samples of the reference: 4.2 million positions of spots in
+// float64, 0.3 GFLOP and 34 MB written and read: 25 us; 3 GFLOP for the model in rows near lines: 50 us.
 #include <cmath>
 
 #include "core/traces/light/light_formula.h"
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kWarp) MoveTrial(TraceArrays a, LineArrays lin
             lines.y + fibre * lines.y_count);
 }
 
-// Where spots of the samples lie.
+// Finds where the spots of the samples lie.
 __global__ void __launch_bounds__(kThreads) Samples(TraceArrays a, LineArrays lines) {
   const int sample = blockIdx.x * kThreads + threadIdx.x, fibre = blockIdx.y;
   if (sample >= lines.samples) return;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) Samples(TraceArrays a, LineArrays li
   lines.sample_centre[at] = static_cast<float>(position.offset);
 }
 
-// The first row of a line's window in a fibre; false if the line is far from the CCD.
+// Finds the first row of a line's window in a fibre; returns false if the line is far from the CCD.
 __device__ bool FindWindow(const TraceArrays& a, const LineArrays& lines, int fibre, int line, int* first) {
   const double y = EvaluateTrace(lines.y + static_cast<int64_t>(fibre) * lines.y_count, lines.y_count,
                                  ScaledWave(a.shape, lines.line[line]))
@@ -47,9 +47,10 @@ __device__ bool FindWindow(const TraceArrays& a, const LineArrays& lines, int fi
   return true;
 }
 
-// A warp: the rows of a line's window in a fibre. A lane: the lower edge of a row, which is the upper edge of
-// the row before. The light of a row is the difference of integrals up to its edges, in float64; the last lane
-// has no row. Windows that overlap write the same values.
+// Computes the model in the rows near lines. Each warp processes the window of a line in a fibre. Each lane
+// computes the integrals up to the lower edge of a row, which is the upper edge of the previous row. The
+// light of a row is the difference of the integrals at its two edges, in float64; the last lane has no row.
+// Overlapping windows write the same values.
 template <int kDegree>
 __global__ void __launch_bounds__(kThreads) LineModel(TraceArrays a, LineArrays lines) {
   constexpr int kStaged = 128, kWarps = kThreads / kWarp;  // samples; warps of a block
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(kThreads) LineModel(TraceArrays a, LineArrays 
     const int row = begin_row + lane, last = min(begin_row + kWarp - 1, end_row);
     const int begin = FirstAbove(rows, lines.samples, begin_row - 1 - width);
     const int end = FirstAbove(rows, lines.samples, last);
-    // Sums over samples that reach to the edge from either side, or only from above or from below.
+    // Sums over samples that reach the edge from both sides, or only from above or from below.
     double integral = 0, density = 0, above = 0, density_of_above = 0, below = 0, density_of_below = 0;
     for (int staged = begin; staged < end; staged += kStaged) {
       const int count = min(kStaged, end - staged);
@@ -129,7 +130,7 @@ struct LoadWindow {
   }
 };
 
-// Some lanes: a line in a fibre.
+// Fits the lines. kLineLanes lanes process a line in a fibre.
 __global__ void __launch_bounds__(kThreads) LineFits(TraceArrays a, LineArrays lines) {
   const int index = (blockIdx.x * kThreads + threadIdx.x) / kLineLanes;
   const bool there = index < a.shape.fibres * lines.lines;
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(kThreads) LineFits(TraceArrays a, LineArrays l
   lines.fit[index] = found.used > lines.half ? found : traces::LineFit();
 }
 
-// A block: a line. Its amplitude is a robust mean over fibres.
+// Computes the shifts. Each block processes a line. The line's amplitude is a robust mean over fibres.
 __global__ void __launch_bounds__(kSumThreads)
     LineShifts(TraceArrays a, LineArrays lines, double min_line_snr) {
   const int line = blockIdx.x, fibres = a.shape.fibres;
@@ -178,8 +179,8 @@ __global__ void __launch_bounds__(kSumThreads)
   }
 }
 
-// The reference at the wavelengths of the bins, displaced by a trial, smoothed as ReferenceLight::Smooth; in
-// the last row the common spectrum.
+// Computes the reference at the wavelengths of the bins, displaced by each trial and smoothed as by
+// ReferenceLight::Smooth. The last row is the common spectrum.
 __global__ void __launch_bounds__(kThreads) Heights(TraceArrays a, LineArrays lines, int middle) {
   const int bin = blockIdx.x * kThreads + threadIdx.x, trial = blockIdx.y;
   if (bin >= a.shape.bins) return;
@@ -191,7 +192,7 @@ __global__ void __launch_bounds__(kThreads) Heights(TraceArrays a, LineArrays li
         (a.shape.wave_max - a.shape.wave_min);
     const double wave = a.wave[bin] - (trial - lines.trials / 2) * traces::kScanStep / rows_per_angstrom;
     int low = 0, high = lines.reference_samples;
-    while (low < high) {  // the first sample that is not below the reach
+    while (low < high) {  // finds the first sample that is not below the reach
       const int half = (low + high) / 2;
       if (lines.reference_wave[half] < wave - kSmoothReach * kSmoothWidth) {
         low = half + 1;
@@ -209,7 +210,7 @@ __global__ void __launch_bounds__(kThreads) Heights(TraceArrays a, LineArrays li
   lines.heights[static_cast<int64_t>(trial) * a.shape.bins + bin] = height;
 }
 
-// Square roots of what rises above the running median.
+// Computes square roots of the light above the running median.
 __global__ void __launch_bounds__(kThreads) Roots(TraceArrays a, LineArrays lines) {
   constexpr int kWindow = traces::kContinuumBins, kHalf = kWindow / 2;
   __shared__ double values[kThreads + kWindow];

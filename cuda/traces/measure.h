@@ -1,4 +1,4 @@
-// Trace shifts of an image that lies in a device's memory.
+// Trace shifts of an image in a device's memory.
 #ifndef SPEXD_CUDA_TRACES_MEASURE_H_
 #define SPEXD_CUDA_TRACES_MEASURE_H_
 
@@ -15,17 +15,17 @@
 
 namespace spexd::cuda {
 
-// Device memory that a measurement takes, in bytes, beside image and PreparedTraces: 0.3 GB for 500 fibres x
-// 4128 rows, with any reference. An outline of the PSF (ReadPsfOutline) suffices.
+// Returns the bytes of device memory that a measurement takes, besides image and PreparedTraces: 0.3 GB for
+// 500 fibres x 4128 rows, with any reference. An outline of the PSF (ReadPsfOutline) suffices.
 int64_t TraceWorkBytes(const Psf& psf, const TraceShiftOptions& options);
 
-// The shifts that MeasureTraceShifts (core/traces/measure.h) finds, to 1e-4 pixels; the same to the bit on
-// any device of a kind, whatever else it does. `prepared` is of the PSF on this device, and filled; `work`:
-// TraceWorkBytes, 256-byte aligned. They and the image must stay until this returns. `reference`: null for
-// none.
+// Returns the shifts that MeasureTraceShifts (core/traces/measure.h) finds, to 1e-4 pixels. They are equal to
+// the bit on all devices of a kind, whatever else the device does. `prepared`: of the PSF on this device,
+// filled. `work`: TraceWorkBytes bytes, 256-byte aligned. `reference`: may be null. `prepared`, `work` and
+// the image must stay valid until this returns.
 //
-// Errors of core/traces/stages.h; InvalidArgument for a bundle of more than kMaxPassThreads fibres; as
-// ToStatus has them if the device fails. Cancelled once a stop is requested.
+// Errors: those of core/traces/stages.h; InvalidArgument for a bundle of more than kMaxPassThreads fibres;
+// those of ToStatus if the device fails; Cancelled once a stop is requested.
 absl::StatusOr<TraceShifts> MeasureTraceShiftsOnDevice(const TraceDevice& device, const ImageOnDevice& image,
                                                        const Psf& psf, const PreparedTraces& prepared,
                                                        std::byte* work,

@@ -1,4 +1,4 @@
-// What all measurements of trace shifts with a PSF share, on a device.
+// The device data that all measurements of trace shifts with a PSF share.
 #ifndef SPEXD_CUDA_TRACES_PREPARED_TRACES_H_
 #define SPEXD_CUDA_TRACES_PREPARED_TRACES_H_
 
@@ -15,12 +15,12 @@
 
 namespace spexd::cuda {
 
-// Where a measurement runs. Not owned. REQUIRES: the device is current.
+// The device on which a measurement runs. Not owned. REQUIRES: the device is current.
 struct TraceDevice {
   DeviceName name;
   PinnedPool* pinned;
   cudaStream_t stream;
-  // Called after a kernel or a group of them was enqueued, by its name; for measurements of time.
+  // For timing: called with the name of a kernel or group of kernels after it was enqueued.
   std::function<void(const char*)> enqueued = nullptr;
 };
 
@@ -29,15 +29,15 @@ struct TraceDevice {
 class PreparedTraces {
  public:
   static int64_t Bytes(const Psf& psf);
-  // Refers to a block of Bytes(psf), 256-byte aligned, which stays its owner's.
+  // Uses a block of Bytes(psf) bytes, 256-byte aligned, which remains the caller's.
   PreparedTraces(const Psf& psf, std::byte* block);
   // Fills the block, and waits until it is filled.
   absl::Status Fill(const TraceDevice& device, const Psf& psf) const;
 
-  // Sizes that depend on the PSF alone; the others are 0.
+  // Returns the sizes that depend on the PSF alone; the others are 0.
   const TraceShape& shape() const { return shape_; }
   const TracePsf& arrays() const { return arrays_; }
-  // u of each fibre.
+  // Returns u of each fibre.
   const std::vector<double>& positions() const { return positions_; }
 
  private:

@@ -1,11 +1,11 @@
 // Trace shifts: the passes over the image (core/traces/README.md, steps 1 to 3).
 //
-// A block takes a bundle in a few rows, a thread a row of a fibre. Pixels come from memory once; the light of
-// fibres goes through shared memory from one Jacobi sweep to the next, and each thread adds up that of its
-// neighbours in their order.
+// A block processes a bundle in a few rows, a thread one row of a fibre. Pixels are read from memory once.
+// The light of fibres passes through shared memory between Jacobi sweeps, and each thread adds up its
+// neighbours' light in their order.
 //
-// Floor for 500 fibres x 4128 rows: 136 MB of image read and 33 MB of row spectra written, 51 MB of what
-// lines do read: 0.07 ms (4.8 TB/s); 2.6 GFLOP in float32: 0.04 ms.
+// Floor for 500 fibres x 4128 rows: 136 MB of image are read, 33 MB of row spectra written, and 51 MB of the
+// lines' effect on profiles read: 0.07 ms (4.8 TB/s); 2.6 GFLOP in float32: 0.04 ms.
 #include <cmath>
 
 #include "core/traces/rows/coarse.h"
@@ -21,12 +21,12 @@ namespace {
 
 constexpr int kFitHalf = TraceShiftOptions::kFitHalf, kModelHalf = TraceShiftOptions::kModelHalf;
 constexpr int kFit = 2 * kFitHalf + 1, kModel = 2 * kModelHalf + 1;
-constexpr int kFirstFit = kModelHalf - kFitHalf;  // of kModel
-constexpr int kNowhere = -(1 << 28);              // middle column of a row that gives no light
+constexpr int kFirstFit = kModelHalf - kFitHalf;  // index in kModel
+constexpr int kNowhere = -(1 << 28);              // middle column of a row without light
 constexpr int kMostRows = 8;                      // of a block
 constexpr int kUsualThreads = 224;                // of a block: bundles of 25 fibres in 8 rows
 
-// The profile across a trace at a row, and its derivative; false where there is none.
+// Computes the profile across a trace at a row, and its derivative; returns false where there is none.
 template <int kDegree>
 __device__ __forceinline__ bool EvaluateAcross(const TraceArrays& a, bool lines, int fibre, int row, double t,
                                                float centre, float (&phi)[kModel], float (&dphi)[kModel]) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ bool EvaluateAcross(const TraceArrays& a, bool lines,
   return true;
 }
 
-// kThreads: most of a block.
+// kThreads: most threads of a block.
 template <int kDegree, int kThreads>
 __global__ void __launch_bounds__(kThreads, kThreads <= kUsualThreads ? 3 : 1)
     RowPass(TraceArrays a, RowPassOptions options, int block_rows) {
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kThreads, kThreads <= kUsualThreads ? 3 : 1)
   for (int sweep = 0; sweep < options.sweeps; ++sweep) {
     float residual[kFit];
     if (sweep > 0) {
-      __syncthreads();  // the light of the sweep before has been read
+      __syncthreads();  // the light of the previous sweep has been read
       if (usable) {
 #pragma unroll
         for (int k = 0; k < kModel; ++k) {
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads, kThreads <= kUsualThreads ? 3 : 1)
     const traces::RowSolution step = traces::SolveRow(normal, tp, td);
     flux += step.flux;
     moment += step.moment;
-    if (sweep == 0) {  // noise must not spoil the neighbours
+    if (sweep == 0) {  // so that noise does not spoil the neighbours
       const float most = fabsf(flux);
       moment = moment < -most ? -most : moment > most ? most : moment;
     }
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(kThreads, kThreads <= kUsualThreads ? 3 : 1)
   a.moment_ivar[at] = good ? traces::Determinant(normal) / normal.pp : 0;
 }
 
-// A block: one fibre; a warp: a stretch of rows; a lane: an offset.
+// Collapses the traces. Each block processes a fibre, each warp a stretch of rows, each lane an offset.
 constexpr int kCoarseThreads = traces::kCoarseStretches * kWarp;
 static_assert(traces::kCoarseOffsets <= kWarp);
 

@@ -1,9 +1,10 @@
 // Trace shifts: the fit of a series to many measurements (core/traces/shifts/series.h). A round has five
-// kernels: normal equations and step; for each of two medians the upper halves of all values' keys, then the
-// lower halves of those about the middle. The block that ends last does what follows from all of them.
+// kernels. The first makes the normal equations and the step. For each of two medians, one kernel counts the
+// upper halves of all values' keys, and another the lower halves of the keys around the middle. In each
+// kernel the block that ends last computes what depends on all blocks.
 //
-// Floor of a round for 64,500 measurements: 2 MB read 5 times from the level-2 cache, 3 us; 5 launches, about
-// 12 us.
+// Floor of a round for 64,500 measurements: 2 MB are read 5 times from the level-2 cache, 3 us; 5 launches,
+// about 12 us.
 #include <cmath>
 
 #include "core/traces/shifts/series_formula.h"
@@ -15,11 +16,11 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kSumThreads = 256;  // measurements of a block's tile
-constexpr int kParts = 4;         // of a sum, each by a thread
+constexpr int kParts = 4;         // parts of a sum, one thread each
 constexpr int kRow = kSumThreads + kParts;
 constexpr int kKeyThreads = 1024;
 
-// A number whose order is that of values.
+// Maps a value, rounded to float, to an integer that sorts like it.
 __device__ uint32_t KeyOf(double value) {
   const uint32_t bits = static_cast<uint32_t>(__float_as_int(static_cast<float>(value)));
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -29,7 +30,7 @@ __device__ double ValueOf(uint32_t key) {
   return __int_as_float(static_cast<int>(bits));
 }
 
-// Whether this block is the last one to get here. All threads call.
+// Returns whether this block is the last one of the grid to call this. All threads must call it.
 __device__ bool EndsLast(SeriesState* state) {
   __shared__ int last;
   __threadfence();
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kSumThreads) Begin(TraceArrays a, SeriesProble
   if (!measured) a.measured.info[i] = 0;
 }
 
-// Row and column of an entry of a lower triangle.
+// Row and column of element `index` of a lower triangle.
 struct Entry {
   int row, column;
   __device__ explicit Entry(int index) : row(0), column(index) {
@@ -66,8 +67,8 @@ struct Entry {
 };
 __device__ int IndexOf(int row, int column) { return row * (row + 1) / 2 + column; }
 
-// The step of a round from all sums, which become the factor: Cholesky's method, whose last row is the
-// right-hand side. All threads call.
+// Computes the step of a round from all sums, which are replaced by the factor: Cholesky's method, with the
+// right-hand side as last row. All threads must call it.
 __device__ void Solve(double* sums, SeriesState* state) {
   __shared__ double diagonal[kMaxSeriesTerms], root[kMaxSeriesTerms];
   const int n = state->problem.count, all = SeriesSums(n);
@@ -156,9 +157,9 @@ __global__ void __launch_bounds__(kSumThreads) Sum(TraceArrays a, int64_t count)
   Solve(total, state);
 }
 
-// Finds where ranks lie among kKeyGroup counts each. All threads of a block call.
+// Finds the values in which two ranks lie, among kKeyGroup counts each. All threads of a block must call it.
 struct Found {
-  uint32_t value, rank;  // rank: what is left of it within the value
+  uint32_t value, rank;  // rank: position within the value
 };
 struct TwoFound {
   Found of[2];
@@ -170,7 +171,7 @@ __device__ TwoFound FindAmong(const uint32_t* first, const uint32_t* second, uin
   const int group = threadIdx.x / kKeyGroup, own = threadIdx.x % kKeyGroup;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const uint32_t count = group == 0 ? first[own] : group == 1 ? second[own] : 0;
-  uint32_t sum = count;  // of lanes up to this one
+  uint32_t sum = count;  // of the lanes up to this one
   for (int step = 1; step < kWarp; step *= 2) {
     const uint32_t more = __shfl_sync(kAllLanes, sum, max(lane - step, 0));
     if (lane >= step) sum += more;
@@ -189,7 +190,7 @@ __device__ TwoFound FindAmong(const uint32_t* first, const uint32_t* second, uin
   return found;
 }
 
-// The same among the halves of keys that histograms count.
+// Finds two ranks among the halves of keys that histograms count.
 __device__ TwoFound FindRanks(const uint32_t* first, const uint32_t* second, uint32_t rank,
                               uint32_t second_rank) {
   const TwoFound group = FindAmong(first + kKeyHalf, second + kKeyHalf, rank, second_rank);
@@ -206,7 +207,8 @@ __device__ void Clear(uint32_t* counts, int tables) {
   for (int k = blockIdx.x * kKeyThreads + threadIdx.x; k < tables * kKeyCounts; k += threads) counts[k] = 0;
 }
 
-// Upper halves: of pulls (kJudge), then of floors squared of what is no outlier.
+// Counts upper halves of keys: with kJudge of pulls, otherwise of the squared floors of measurements that are
+// no outliers.
 template <bool kJudge>
 __global__ void __launch_bounds__(kKeyThreads) UpperHalves(TraceArrays a, int64_t count) {
   SeriesState* const state = a.series;
@@ -255,7 +257,7 @@ __global__ void __launch_bounds__(kKeyThreads) UpperHalves(TraceArrays a, int64_
   state->rank[threadIdx.x] = found.of[threadIdx.x].rank;
 }
 
-// Lower halves, the median, and what follows from it.
+// Counts lower halves of keys; finds the median and what follows from it.
 template <bool kJudge>
 __global__ void __launch_bounds__(kKeyThreads) LowerHalves(TraceArrays a, int64_t count) {
   SeriesState* const state = a.series;
@@ -307,10 +309,10 @@ cudaError_t BeginSeries(const TraceArrays& arrays, const SeriesProblem& problem,
 
 cudaError_t StepSeries(const TraceArrays& arrays, int64_t count, int terms, cudaStream_t stream) {
   const int blocks = Blocks(count, kSumThreads);
-  // Bases and weights, then the sums; parts of these take the place of the former.
+  // Bases and weights come first, then the sums. Parts of sums reuse the memory of the bases.
   const auto shared_of = [](int n) { return ((n + 2) * kRow + SeriesSums(n)) * static_cast<int>(sizeof(double)); };
   const int shared = shared_of(terms);
-  // The limit is the kernel's, not the launch's: measurements beside this one need the same.
+  // The limit belongs to the kernel, not to the launch, and concurrent measurements need the same one.
   return FirstError(
       {AllowShared(Sum, shared_of(kMaxSeriesTerms)), Launch(Sum, dim3(blocks < kSeriesBlocks ? blocks : kSeriesBlocks),
                                         kSumThreads, shared, stream, arrays, count)});

@@ -29,7 +29,8 @@ struct ShapeAt {
   }
 };
 
-// EvaluateLegendre, whose divisions by constants the compiler makes for usual numbers of coefficients.
+// Equals EvaluateLegendre. It is unrolled for usual numbers of coefficients, so that divisions are by
+// compile-time constants.
 __device__ inline ValueAndSlope EvaluateTrace(const double* coeff, int count, double t) {
   constexpr int kUsual = 16;
   if (count > kUsual) return EvaluateLegendre(coeff, count, t);
@@ -41,7 +42,7 @@ __device__ inline ValueAndSlope EvaluateTrace(const double* coeff, int count, do
   return sum.End(coeff[0], t);
 }
 
-// Coefficients of a fibre's trace, moved by a series; by a block's threads.
+// Computes the coefficients of a fibre's trace moved by a series. Called by all threads of a block.
 __device__ inline void MoveTrace(const double* from, int from_count, const MovingSeries& series, double u,
                                  int count, double* to) {
   double basis[kMaxShiftDegree + 1];
@@ -56,10 +57,10 @@ __device__ inline void MoveTrace(const double* from, int from_count, const Movin
 // The profile of a spot along its trace.
 template <int kDegree>
 struct SpotAlong {
-  float inverse_sigma;  // 0 where the PSF has no proper shape
+  float inverse_sigma;  // 0 if the PSF has no valid shape here
   float coeff[kDegree + 1];
 
-  // At a wavelength scaled to t.
+  // `t`: the scaled wavelength.
   __device__ SpotAlong(const TraceArrays& arrays, int fibre, double t) {
     const ShapeAt shape(arrays, fibre, t);
     inverse_sigma = shape(1);
@@ -74,18 +75,18 @@ struct SpotAlong {
   }
 };
 
-// Where a pixel's lower edge lies in a profile.
+// Returns the position of a pixel's lower edge in a profile, in standard deviations.
 __device__ inline float EdgeOf(int pixel, int half, float centre, float inverse_sigma) {
   return (static_cast<float>(pixel - half) - 0.5f - centre) * inverse_sigma;
 }
 
-// Calls for the least padded degree that has code.
+// Calls `use` with the smallest degree that is compiled and at least `degree`.
 template <typename Use>
 cudaError_t WithDegree(int degree, const Use& use) {
   return degree <= 6 ? use.template operator()<6>() : use.template operator()<kMaxHermiteDegree>();
 }
 
-// The first of `count` increasing values that is above `limit`.
+// Returns the index of the first of `count` increasing values that is above `limit`.
 __device__ inline int FirstAbove(const int* values, int count, int limit) {
   int low = 0, high = count;
   while (low < high) {

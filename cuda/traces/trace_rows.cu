@@ -1,7 +1,7 @@
 // Trace shifts: tables of spots' shapes, and where traces cross rows (core/traces/rows/trace_formula.h).
 //
-// Floor for 500 fibres x 4128 rows: 26 MB of shapes written, 8 us; 130,000 nodes of 3 series, 0.03 GFLOP and
-// 4 MB written: 2 us.
+// Floor for 500 fibres x 4128 rows: 26 MB of shapes are written, 8 us; 130,000 nodes of 3 series, 0.03 GFLOP
+// and 4 MB written: 2 us.
 #include "core/model/traces/legendre.h"
 #include "core/traces/rows/shape_table.h"
 #include "core/traces/rows/trace_formula.h"
@@ -15,7 +15,7 @@ namespace {
 constexpr int kShapeNodes = traces::ShapeTable::kNodes;
 constexpr int kThreads = 256;
 
-// A thread: one parameter at one node of a fibre.
+// Tabulates shapes. Each thread computes one parameter at one node of a fibre.
 __global__ void __launch_bounds__(kThreads) ShapeNodes(TraceShape shape, TracePsf a) {
   const int parameters = shape.parameters(), fibre = blockIdx.y;
   const int index = blockIdx.x * kThreads + threadIdx.x;
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads) ShapeNodes(TraceShape shape, TracePs
   a.shapes[static_cast<int64_t>(fibre) * kShapeNodes * parameters + index] = static_cast<float>(value);
 }
 
-// A block: one fibre; a thread: some nodes.
+// Moves the traces and finds their nodes. Each block processes a fibre, each thread some nodes.
 __global__ void __launch_bounds__(kThreads) TraceNodes(TraceArrays a, MovingSeries by_x, MovingSeries by_y) {
   __shared__ double row_at[traces::kTraceSamples];
   const int fibre = blockIdx.x;

@@ -19,7 +19,7 @@ VARIABLES = {"$instance": ".*", "$device": ".*", "$__rate_interval": "5m"}
 
 
 def panels(within):
-    """All panels, those of folded rows too."""
+    """Yields all panels, including those of folded rows."""
     for panel in within["panels"]:
         yield panel
         if panel["type"] == "row":
@@ -27,19 +27,19 @@ def panels(within):
 
 
 def queries(within):
-    """Title and query of each panel."""
+    """Returns title and query of each panel."""
     return [(panel["title"], target["expr"]) for panel in panels(within) for target in panel.get("targets", [])]
 
 
 def filled(query):
-    """The query for all servers and devices."""
+    """Returns the query for all servers and devices."""
     for name, value in VARIABLES.items():
         query = query.replace(name, value)
     return query
 
 
 def ask(url, query):
-    """The samples that answer a query. ValueError with Prometheus's message if it is refused."""
+    """Returns the samples that answer a query. ValueError, with Prometheus's message, if it is refused."""
     parameters = urllib.parse.urlencode({"query": query})
     try:
         with urllib.request.urlopen(f"{url}/api/v1/query?{parameters}", timeout=60) as answer:
@@ -49,13 +49,13 @@ def ask(url, query):
 
 
 def wait_for_server(url, seconds):
-    """Whether a server was seen in time."""
+    """Returns whether a server was seen in time."""
     end = time.monotonic() + seconds
     while True:
         try:
             if ask(url, 'up{job="spexd"} == 1'):
                 return True
-        except urllib.error.URLError:  # Prometheus is not there yet
+        except urllib.error.URLError:  # Prometheus does not answer yet
             pass
         if time.monotonic() >= end:
             return False

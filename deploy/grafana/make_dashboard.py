@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the dashboard spexd.json beside this file; a test compares the two.
 
-deploy/grafana/make_dashboard.py          after a change here
-deploy/grafana/make_dashboard.py --check  exit code 1 if spexd.json is not what this makes
+deploy/grafana/make_dashboard.py          to be run after a change of this file
+deploy/grafana/make_dashboard.py --check  exit code 1 if spexd.json differs from what this makes
 """
 
 import json
@@ -17,7 +17,7 @@ WIDTHS = {"row": WIDTH, "stat": 4, "timeseries": 12}
 
 
 def series(metric, more=""):
-    """The series of the servers chosen."""
+    """Returns the series of the selected servers."""
     return f'{metric}{{instance=~"$instance"{more}}}'
 
 
@@ -34,13 +34,13 @@ def mean(histogram, by):
 
 
 def quantiles(histogram, *shares):
-    """Queries and legends."""
+    """Returns queries and legends."""
     rates = total_rate(histogram + "_bucket", "le")
     return [(f"histogram_quantile({share}, {rates})", f"{share:.0%} of jobs") for share in shares]
 
 
 def row(title, panels=(), repeat=None):
-    """A heading; with `panels` a row that is folded until it is opened, and asks for nothing before."""
+    """Returns a heading. With `panels` it is a row that is folded until it is opened, and makes no queries before."""
     folded = {"collapsed": True, "panels": list(panels)} if panels else {"collapsed": False, "panels": []}
     return {"type": "row", "title": title, **folded, **({"repeat": repeat} if repeat else {})}
 
@@ -196,7 +196,7 @@ def devices():
 
 
 def place(panels, top=0):
-    """Lays panels out from left to right, and numbers what is in folded rows too."""
+    """Lays panels out from left to right, including those in folded rows."""
     x = height = 0
     placed = []
     for made in panels:
@@ -212,7 +212,7 @@ def place(panels, top=0):
 
 
 def number(panels, first=1):
-    """Gives each panel an id; returns the next one."""
+    """Gives each panel an id; returns the next free one."""
     for made in panels:
         made["id"] = first
         first = number(made.get("panels", []), first + 1)
@@ -236,7 +236,7 @@ def dashboard():
         "templating": {"list": [
             {"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus"},
             variable("instance", "Server", "label_values(spexd_build_info, instance)"),
-            # A GPU has a row of its own; servers without any show one folded row, or none.
+            # Each GPU has its own row; for servers without GPUs there is one folded row, or none.
             variable("device", "GPU", 'label_values(spexd_device_healthy{instance=~"$instance"}, device)'),
         ]},
         "panels": panels,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the folder that spexd.sbatch and night.sbatch share: an authority for the servers' certificates, a token, and the
-# file of identities. The folder is for its owner alone; put it where all nodes see it. Does nothing if it is there.
+# Makes the folder that spexd.sbatch and night.sbatch share: an authority for the servers' certificates, a token, and the file
+# of identities. Only its owner can read the folder; put it where all nodes see it. Does nothing if it is complete.
 #
 #   prepare.sh FOLDER
 set -euo pipefail

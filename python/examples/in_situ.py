@@ -3,11 +3,11 @@
 
     in_situ.py psf-r0.fits preproc-r0-*.fits -o components.png
 
-Each frame is extracted, and what is left in its sky fibres without the sky, over its error, is kept: a snapshot a
-fibre. With a GPU (and CuPy) the spectra stay in its memory, where CuPy sees them without a copy, keeps the snapshots
-and decomposes them; else numpy does the same. Lines above the noise are patterns that the sky model lacks. They are
-to be watched, not subtracted: that would take light of emission lines away, too. The spectra are not flat-fielded, so
-the first pattern is how much light each fibre lets through.
+Each frame is extracted. The residuals of its sky fibres after subtraction of the sky, divided by their errors, are
+kept: one snapshot for each fibre. With a GPU (and CuPy) the spectra stay in its memory, where CuPy reads them without a
+copy, keeps the snapshots and decomposes them; otherwise numpy does the same. Components above the noise are patterns
+that the sky model lacks. Watch them, but do not subtract them: that would also remove light of emission lines. The
+spectra are not flat-fielded, so the first pattern is the throughput of the fibres.
 """
 
 import argparse
@@ -16,12 +16,12 @@ import numpy as np
 
 import spexd
 
-CLIP = 5  # sigma, so that no missed cosmic ray is a component
-MIN_DATA = 0.8  # of a fibre's bins
+CLIP = 5  # sigma; larger residuals are clipped, so that a missed cosmic ray makes no component
+MIN_DATA = 0.8  # least fraction of a fibre's bins that have data
 
 
 def choose():
-    """An engine, and the library whose arrays the spectra are: CuPy with a GPU, else numpy."""
+    """Returns an engine, and the library that holds its spectra: CuPy with a GPU, else numpy."""
     engine = spexd.Engine()
     if engine.kind == "cuda":
         try:
@@ -34,7 +34,8 @@ def choose():
 
 
 def snapshots_of(frame, xp):
-    """Residuals of the frame's sky fibres over their errors [fibre, bin], an array of `xp`; 0 without data."""
+    """Returns the residuals of the frame's sky fibres over their errors [fibre, bin], as an array of `xp`; 0 without
+    data."""
     sky = frame.sky()
     rows = np.array(sky.sky_fibres)
     arrays = (frame.flux, frame.ivar, frame.mask)
@@ -43,7 +44,7 @@ def snapshots_of(frame, xp):
         arrays = tuple(xp.from_dlpack(array) for array in (kept.flux, kept.ivar, kept.mask))
     flux, ivar, mask = (array[rows] for array in arrays)
     model, model_ivar = xp.asarray(sky.model[rows]), xp.asarray(sky.statistical_ivar[rows])
-    # The sky was fitted to these fibres: their residuals are smaller than their errors by what the fit took.
+    # The sky was fitted to these fibres, so the variance of their residuals is smaller by that of the fit.
     good = (mask == 0) & (ivar > 0) & (model_ivar > ivar) & xp.asarray(sky.mask[rows] == 0)
     weight = xp.where(good, 1 / (1 / xp.where(good, ivar, 1) - 1 / xp.where(good, model_ivar, 2)), 0)
     pulls = xp.where(good, flux - model, 0) * xp.sqrt(weight)
@@ -51,14 +52,15 @@ def snapshots_of(frame, xp):
 
 
 def components_of(snapshots, xp):
-    """Variances, the largest first, and vectors [component, bin] of snapshots [snapshot, bin], about their mean."""
+    """Returns the variances, largest first, and the vectors [component, bin] of snapshots [snapshot, bin] about
+    their mean."""
     _, values, vectors = xp.linalg.svd(snapshots - snapshots.mean(axis=0), full_matrices=False)
     largest = xp.take_along_axis(vectors, xp.abs(vectors).argmax(axis=1)[:, None], axis=1)
     return values**2 / len(snapshots), vectors * xp.sign(largest)
 
 
 def draw(wave, variances, vectors, amplitudes, bounds, path):
-    """The first components, their variances beside that of noise, and each one's size in every frame."""
+    """Draws the first components, their variances beside that of noise, and the size of each in every frame."""
     import matplotlib
 
     matplotlib.use("Agg")

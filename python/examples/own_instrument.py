@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The PSF of an instrument of one's own, from what a ray tracer knows: where light falls, and how it is spread.
+"""The PSF of your own instrument, from a ray tracer: where the light falls, and how it is spread.
 
     own_instrument.py own.fits --picture own.png
 
-The instrument is made up: 40 fibres in four groups, 15400 to 15800 Angstrom, wavelengths that fall with the CCD's row.
-Its camera is out of focus at one end of the slit and has coma, so that spots are asymmetric and differ from place to
-place. Replace `traces` and `spots` by your own; docs/own-psf.md continues from here.
+The instrument is made up: 40 fibres in four groups, 15400 to 15800 Angstrom, wavelengths that fall as the CCD's row
+rises. Its camera is out of focus at one end of the slit and has coma, so spots are asymmetric and vary with position.
+Replace `traces` and `spot` by your own; docs/own-psf.md continues from here.
 """
 
 import argparse
@@ -17,22 +17,22 @@ import spexd
 ROWS, COLUMNS = 512, 400
 SCALE = 24.0  # pixels / mm along the slit
 CORE = 1.25  # pixels: radius of a fibre's image
-DIFFUSION = 0.35  # pixels: of charge in the detector
-WAVES = np.linspace(15400, 15800, 21)  # Angstrom; somewhat more than the CCD shows
+DIFFUSION = 0.35  # pixels, of charge in the detector
+WAVES = np.linspace(15400, 15800, 21)  # Angstrom; somewhat more than falls on the CCD
 OVERSAMPLING = 4
-SAMPLES = 53  # of an image along each axis: 13.25 pixels; odd, so that the chief ray is in the middle of a sample
+SAMPLES = 53  # along each axis of an image: 13.25 pixels; odd, so that the chief ray is in the middle of a sample
 RAYS = 100_000
 
 
 def slit():
-    """Where the fibres are on the slit, mm: four groups of ten."""
+    """Returns the positions of the fibres on the slit, mm: four groups of ten."""
     fibres = np.arange(40)
     places = 0.3 * fibres + 0.6 * (fibres // 10)
     return places - places.mean()
 
 
 def traces(position, wave):
-    """Column and row at which the chief ray of a position on the slit (mm) and a wavelength (Angstrom) arrives."""
+    """Returns the column and row where the chief ray of a slit position (mm) and a wavelength (Angstrom) arrives."""
     t = (wave - 15600) / 200
     x = COLUMNS / 2 + SCALE * position * (1 + 0.004 * t)
     y = ROWS / 2 - 270 * t + 6 * t**2 + 0.08 * position**2
@@ -40,7 +40,7 @@ def traces(position, wave):
 
 
 def spot(position, wave, random):
-    """The image of a spot [row, column], from rays: light in each sample."""
+    """Returns the image of a spot [row, column] from rays: the light in each sample."""
     s, t = position / 6.75, (wave - 15600) / 200
     (fx, fy), (u, v) = disc(random), disc(random)  # where a ray leaves the fibre, and where it crosses the pupil
     defocus = 0.5 + 0.8 * s + 0.3 * t
@@ -48,22 +48,22 @@ def spot(position, wave, random):
     x = CORE * fx + defocus * u + coma_x * (3 * u**2 + v**2) + coma_y * 2 * u * v
     y = CORE * fy + defocus * v + coma_x * 2 * u * v + coma_y * (u**2 + 3 * v**2)
     x, y = (axis + random.normal(scale=DIFFUSION, size=RAYS) for axis in (x, y))
-    edges = (np.arange(SAMPLES + 1) - SAMPLES / 2) / OVERSAMPLING  # of samples, pixels from the chief ray
+    edges = (np.arange(SAMPLES + 1) - SAMPLES / 2) / OVERSAMPLING  # of samples, in pixels from the chief ray
     return np.histogram2d(y, x, bins=(edges, edges))[0]
 
 
 def disc(random):
-    """Points of the unit disc, evenly spread: [axis, ray]."""
+    """Returns points that are evenly distributed over the unit disc: [axis, ray]."""
     radius, angle = np.sqrt(random.uniform(size=RAYS)), random.uniform(0, 2 * np.pi, RAYS)
     return radius * np.cos(angle), radius * np.sin(angle)
 
 
 def arguments():
-    """Those of spexd.psf_from_spots."""
+    """Returns the arguments of spexd.psf_from_spots."""
     random = np.random.default_rng(1)
     fibres = slit()
     x, y = traces(fibres[:, None], WAVES)
-    positions = np.linspace(fibres[0], fibres[-1], 5)  # of images; fibres between them are interpolated
+    positions = np.linspace(fibres[0], fibres[-1], 5)  # of images; spots of fibres between them are interpolated
     spot_waves = np.linspace(WAVES[0], WAVES[-1], 4)
     return {
         "wavelengths": WAVES,

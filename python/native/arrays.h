@@ -19,7 +19,8 @@ using Numpy = nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<N>>;
 template <typename T, size_t N>
 using Contiguous = nanobind::ndarray<const T, nanobind::ndim<N>, nanobind::c_contig, nanobind::device::cpu>;
 
-// A view of `array`, which belongs to the Python object that it is asked of (rv_policy::reference_internal).
+// Returns a view of `array`, which belongs to the Python object that it is requested from
+// (rv_policy::reference_internal).
 template <typename T, size_t N>
 Numpy<T, N> ViewOf(Array<T, N>& array) {
   size_t shape[N];
@@ -32,7 +33,7 @@ Numpy<T, 1> ViewOf(std::vector<T>& values) {
   return Numpy<T, 1>(values.data(), {values.size()}, nanobind::handle());
 }
 
-// An array of numpy that owns its values, without a copy of them.
+// Returns a numpy array that takes over the values without a copy.
 template <typename T, size_t N>
 Numpy<T, N> Given(Array<T, N> array) {
   auto owned = std::make_unique<Array<T, N>>(std::move(array));

@@ -8,7 +8,7 @@ namespace spexd::python {
 
 void BindFrames(nanobind::module_& module);   // frames, their files and headers
 void BindJobs(nanobind::module_& module);     // jobs and their PSFs
-void BindEngines(nanobind::module_& module);  // after those two
+void BindEngines(nanobind::module_& module);  // engines; after frames and jobs
 void BindProducts(
     nanobind::module_& module);  // sky, velocities and redshifts of frames; after frames and engines
 void BindSpectra(nanobind::module_& module);  // spectra of targets in several arms; after frames and products

@@ -24,10 +24,10 @@ std::unique_ptr<WarmEngine> MakeEngine(const std::string& device, const std::vec
   choice.device = device;
   choice.devices = devices;
   choice.threads = threads;
-  choice.one_job = true;  // device memory is taken when jobs need it: a library shares the device
+  choice.one_job = true;  // takes device memory when jobs need it, because a library shares the device
   absl::StatusOr<std::unique_ptr<WarmEngine>> engine = absl::InternalError("");
   {
-    const nb::gil_scoped_release no_gil;  // a GPU takes a third of a second to wake up
+    const nb::gil_scoped_release no_gil;  // a GPU takes a third of a second to start
     engine = WarmEngine::Make(choice, psf_bytes);
   }
   return ValueOrRaise(std::move(engine));
@@ -38,7 +38,8 @@ nb::object Exported(T* values, std::initializer_list<size_t> shape, int device, 
   return nb::cast(nb::ndarray<T>(values, shape, owner, {}, nb::dtype<T>(), nb::device::cuda::value, device));
 }
 
-// An array as a capsule of DLPack, whose consumer keeps the spectra. Raises KeyError for other names.
+// Returns an array as a DLPack capsule; its consumer keeps the spectra alive. Raises KeyError for unknown
+// names.
 nb::object DlpackOf(const nb::handle& self, const std::string& name) {
   const auto& spectra = nb::cast<const DeviceSpectra&>(self);
   const DeviceArrays& at = spectra.arrays();

@@ -26,7 +26,7 @@ namespace nb = nanobind;
 namespace spexd::python {
 namespace {
 
-// The value of a card, None if it has none.
+// Returns the value of a card, None if it has none.
 nb::object ValueOf(const std::vector<std::string>& cards, size_t index) {
   const absl::string_view card = cards[index];
   if (const auto logical = CardLogical(card)) return nb::bool_(*logical);
@@ -39,7 +39,7 @@ nb::object ValueOf(const std::vector<std::string>& cards, size_t index) {
   return nb::float_(*number);
 }
 
-// The text of a COMMENT or HISTORY card.
+// Returns the text of a COMMENT or HISTORY card.
 std::string TextOfCard(absl::string_view card) {
   return std::string(absl::StripTrailingAsciiWhitespace(card.substr(std::min<size_t>(8, card.size()))));
 }
@@ -126,7 +126,7 @@ void BindGrid(nb::module_& module) {
   module.def("parse_grid", [](const std::string& text) { return ValueOrRaise(ParseWavelengthGrid(text)); });
 }
 
-// Gives a frame that was put together what needs all of its fibres. REQUIRES: no mask has BAD2DFIT.
+// Computes what depends on all fibres of a merged frame. REQUIRES: no mask has BAD2DFIT.
 void Summarise(Frame& frame, bool scores) {
   const nb::gil_scoped_release no_gil;
   const std::vector<int64_t> bad2dfit = FindBad2dFit(frame.spectra);

@@ -48,7 +48,7 @@ void BindPsfs(nb::module_& module) {
   });
 }
 
-// The arrays must outlive the job's run; the Python side keeps them.
+// Sets the arrays, which must outlive the job's run; the Python side keeps them alive.
 void SetArrays(Job& job, const Plane<float>& pixels, const Plane<float>& ivar,
                const std::optional<Plane<int32_t>>& mask, const nb::list& cards) {
   ImageArrays arrays;
@@ -61,7 +61,7 @@ void SetArrays(Job& job, const Plane<float>& pixels, const Plane<float>& ivar,
   job.files.arrays = std::move(arrays);
 }
 
-// Names of the types of JobOption::Member, in its order.
+// Names of the types of JobOption::Member, in the same order.
 constexpr const char* kKinds[] = {"int", "int", "float", "float", "bool", "grid", "axes", "degrees"};
 static_assert(std::size(kKinds) == std::variant_size_v<JobOption::Member>);
 
@@ -97,7 +97,7 @@ void BindOption(const char* name, TraceAxes JobSpec::*member, nb::class_<JobSpec
       });
 }
 
-// Degrees of x over fibres and over wavelength, and those of y.
+// Binds the degrees of x over fibres and over wavelength, and those of y.
 void BindOption(const char* name, TraceDegrees JobSpec::*member, nb::class_<JobSpec>& spec) {
   spec.def_prop_rw(
       name,
@@ -112,7 +112,7 @@ void BindOption(const char* name, TraceDegrees JobSpec::*member, nb::class_<JobS
       });
 }
 
-// Options by their names, and what is no option of a job on a server.
+// Binds the options by their names, and the fields that are not options of a job on a server.
 void BindSpec(nb::module_& module) {
   nb::class_<JobSpec> spec(module, "Spec");
   spec.def(nb::init<>())

@@ -26,7 +26,7 @@ namespace {
 std::string TextOf(const nb::bytes& bytes) { return std::string(bytes.c_str(), bytes.size()); }
 int ThreadsOf(int asked) { return asked > 0 ? asked : AvailableCpus(); }
 
-// What `make` returns, made without the GIL.
+// Calls `make` without the GIL and returns its result.
 template <typename Make>
 auto WithoutGil(const Make& make) {
   const nb::gil_scoped_release no_gil;
@@ -39,8 +39,8 @@ Numpy<int64_t, 1> Integers(const std::vector<int64_t>& values) {
   return Given(std::move(copy));
 }
 
-// A coadd's arms (a letter and a frame each), the TARGETID of their rows, how many exposures each has, and
-// the table of these or None.
+// Returns a coadd's arms (a letter and a frame each), the TARGETIDs of their rows, the number of exposures of
+// each, and the table of exposures or None.
 nb::tuple Parts(CoaddedFrames coadd) {
   nb::list arms;
   for (CoaddedArm& arm : coadd.arms)
@@ -104,14 +104,14 @@ void BindCoadds(nb::module_& module) {
              nb::arg("exposures"), nb::arg("exposure_table").none(), nb::arg("path"));
 }
 
-// Residuals of frames that are all divided by one fiberflat.
+// Sums of the residuals of frames that one fiberflat divides.
 struct FlatPcaSums {
   SkyPcaSums sums;
   std::optional<Fiberflat> fiberflat;
   int threads;
 };
 
-// [frame, component]: rms over each frame's spectra.
+// Returns [frame, component]: the rms over each frame's spectra.
 Numpy<double, 2> AmplitudesOf(const SkyPca& pca) {
   Array<double, 2> amplitudes({static_cast<int64_t>(pca.frames.size()), pca.components.vectors.shape(0)});
   for (size_t f = 0; f < pca.frames.size(); ++f) {

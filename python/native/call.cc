@@ -12,7 +12,7 @@ namespace nb = nanobind;
 namespace spexd::python {
 namespace {
 
-// Calls `on_bundle` from the engine's threads, and keeps what it raises.
+// Calls `on_bundle` from the engine's threads, and keeps the exception that it raises.
 class Listener {
  public:
   explicit Listener(const nb::object& on_bundle) : on_bundle_(on_bundle) {}

@@ -1,4 +1,4 @@
-// Running work while Python goes on.
+// Runs work while Python continues.
 #ifndef SPEXD_PYTHON_NATIVE_CALL_H_
 #define SPEXD_PYTHON_NATIVE_CALL_H_
 
@@ -15,11 +15,11 @@
 
 namespace spexd::python {
 
-// Python runs signal handlers only when the main thread asks for it; so often it asks.
+// Interval at which the main thread asks Python to run signal handlers, which run only when it asks.
 inline constexpr std::chrono::milliseconds kSignalPause(50);
 
-// Waits until `running` is ready. What a signal handler raises meanwhile requests the stop, and is returned
-// once `running` is ready. REQUIRES: the GIL, which is released meanwhile.
+// Waits until `running` is ready. An exception from a signal handler requests the stop, and is returned once
+// `running` is ready. REQUIRES: the GIL, which is released meanwhile.
 template <typename Result>
 std::optional<nanobind::python_error> WaitFor(const std::future<Result>& running, std::stop_source* stop) {
   const nanobind::gil_scoped_release no_gil;
@@ -35,9 +35,9 @@ std::optional<nanobind::python_error> WaitFor(const std::future<Result>& running
   return std::nullopt;
 }
 
-// What `work(stop_token)` returns, run in another thread without the GIL. In Python's main thread its signal
-// handlers are run meanwhile; what one raises (Ctrl-C: KeyboardInterrupt) stops the work and is thrown.
-// REQUIRES: the GIL.
+// Runs `work(stop_token)` in another thread without the GIL and returns its result. In Python's main thread,
+// signal handlers run meanwhile; an exception from one (Ctrl-C: KeyboardInterrupt) stops the work and is
+// thrown. REQUIRES: the GIL.
 template <typename Work>
 std::invoke_result_t<const Work&, std::stop_token> RunWithSignals(const Work& work) {
   std::stop_source stop;
@@ -48,8 +48,9 @@ std::invoke_result_t<const Work&, std::stop_token> RunWithSignals(const Work& wo
   return running.get();
 }
 
-// Runs `job` as RunWithSignals does. What `on_bundle(first_fibre, count, done, total)` raises (None: nobody
-// listens) also stops the job and is thrown. Else throws the errors of WarmEngine::Run. REQUIRES: the GIL.
+// Runs `job` as RunWithSignals does. An exception from `on_bundle(first_fibre, count, done, total)`, which
+// may be None, also stops the job and is thrown. Otherwise throws the errors of WarmEngine::Run. REQUIRES:
+// the GIL.
 Outcome CallEngine(WarmEngine* engine, const Job& job, const nanobind::object& on_bundle);
 
 }  // namespace spexd::python

@@ -26,8 +26,8 @@ WarmEngine::WarmEngine(ChosenEngine chosen, int threads, int64_t psf_bytes)
 
 WarmEngine::~WarmEngine() {
   if (OfThisProcess()) return;
-  // Destruction would wait for threads that are not here, for locks that they held, or for a device of the
-  // other process.
+  // In a forked process destruction would wait for threads that do not exist, for locks that they held, or
+  // for a device of the other process.
   (void)chosen_.engine.release();
   (void)prepared_.release();
 }

@@ -22,17 +22,17 @@ class WarmEngine {
   static absl::StatusOr<std::unique_ptr<WarmEngine>> Make(const EngineChoice& choice, int64_t psf_bytes);
   ~WarmEngine();
 
-  // Safe to use from many threads: jobs share the engine. FailedPrecondition in a forked process.
-  // Else errors as RunJob.
+  // Runs a job. Thread-safe: jobs share the engine. Returns FailedPrecondition in a forked process, otherwise
+  // the errors of RunJob.
   absl::StatusOr<Outcome> Run(const Job& job, const BundleListener& listener, const std::stop_token& stop);
 
-  const std::string& note() const { return chosen_.note; }  // why "auto" did not take CUDA, or ""
+  const std::string& note() const { return chosen_.note; }  // why "auto" did not choose CUDA, or ""
   EngineInfo Info() const { return chosen_.engine->Info(); }
 
  private:
   WarmEngine(ChosenEngine chosen, int threads, int64_t psf_bytes);
 
-  // A forked process has none of the engine's threads.
+  // Returns whether this process made the engine. A forked process has none of the engine's threads.
   bool OfThisProcess() const;
 
   const pid_t process_;

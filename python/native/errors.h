@@ -9,7 +9,7 @@
 
 namespace spexd::python {
 
-// Throws the exception of spexd.errors that stands for the status's code. REQUIRES: an error; the GIL.
+// Throws the exception of spexd.errors for the status's code. REQUIRES: an error; the GIL.
 [[noreturn]] void Raise(const absl::Status& status);
 
 inline void RaiseIfError(const absl::Status& status) {

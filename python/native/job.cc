@@ -12,7 +12,7 @@
 namespace spexd::python {
 namespace {
 
-// Arrays or files of this process's caller.
+// Reads the arrays or files of this process's caller.
 class CallerHost : public JobHost {
  public:
   CallerHost(const Job& job, const Surroundings& surroundings, const BundleListener& listener,

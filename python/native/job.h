@@ -1,4 +1,4 @@
-// A job of this process: what a call asks for, how it runs, what it brings.
+// A job in this process: its request, its run and its outcome.
 #ifndef SPEXD_PYTHON_NATIVE_JOB_H_
 #define SPEXD_PYTHON_NATIVE_JOB_H_
 
@@ -24,7 +24,7 @@ struct LoadedPsf {
 
 struct Job {
   JobSpec spec;
-  JobFiles files;                 // arrays must stay as they are during the call
+  JobFiles files;                 // arrays must not change during the call
   std::optional<double> timeout;  // seconds
 };
 
@@ -35,18 +35,18 @@ struct Outcome {
   JobResult result;
 };
 
-// Hears of every finished bundle: its fibres, how many are done, and how many there will be. From any thread,
-// one call at a time. An error ends the job.
+// Called for every finished bundle with its fibres, the number of bundles done, and their total. Called from
+// any thread, one call at a time. An error ends the job.
 using BundleListener = std::function<absl::Status(FibreRange fibres, int done, int total)>;
 
-// What jobs of one engine share. All outlive the jobs.
+// The state that jobs of one engine share. It must outlive the jobs.
 struct Surroundings {
   Engine* engine = nullptr;
   PreparedPsfs* prepared = nullptr;
-  int threads = 1;  // that decode
+  int threads = 1;  // for decoding
 };
 
-// Errors as EmbeddedExtractor::Run (client/embedded/embedded_extractor.h).
+// Runs a job. Errors as EmbeddedExtractor::Run (client/embedded/embedded_extractor.h).
 absl::StatusOr<Outcome> RunJob(const Job& job, const Surroundings& surroundings,
                                const BundleListener& listener, const std::stop_token& stop);
 

@@ -1,5 +1,5 @@
-// spexd._native: the engine and the files of core/ for Python. Private to the package, whose modules give it
-// its documented form.
+// spexd._native: the engine and the files of core/ for Python. It is private to the package, whose modules
+// provide the documented interface.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
 

@@ -9,7 +9,7 @@ namespace spexd::python {
 
 namespace {
 
-// A PSF that is in no file has no hash.
+// Returns whether both are the same PSF. A PSF that is not from a file has no hash.
 bool AreSame(const std::shared_ptr<const Psf>& a, const std::shared_ptr<const Psf>& b) {
   return a == b || (!a->content_hash.empty() && a->content_hash == b->content_hash);
 }

@@ -1,4 +1,4 @@
-// PSFs that were prepared on a grid, kept for the next job with the same.
+// PSFs prepared on a grid, kept for later jobs with the same PSF and grid.
 #ifndef SPEXD_PYTHON_NATIVE_PREPARED_PSFS_H_
 #define SPEXD_PYTHON_NATIVE_PREPARED_PSFS_H_
 
@@ -13,13 +13,13 @@
 
 namespace spexd::python {
 
-// Least recently used out first. Safe to use from many threads.
+// Evicts the least recently used PSF first. Thread-safe.
 class PreparedPsfs {
  public:
-  // Keeps at most `budget` bytes beside those that jobs hold; 0 keeps none.
+  // Keeps at most `budget` bytes, not counting PSFs that jobs hold; 0 keeps none.
   explicit PreparedPsfs(int64_t budget) : budget_(budget) {}
 
-  // The PSF as prepared before, or prepared now. Errors as Engine::Prepare.
+  // Returns the prepared PSF, and prepares it if it is not kept. Errors as Engine::Prepare.
   absl::StatusOr<std::shared_ptr<const PreparedPsf>> Get(Engine* engine,
                                                          const std::shared_ptr<const Psf>& psf,
                                                          const WavelengthGrid& grid, int bundle_size,
@@ -33,7 +33,7 @@ class PreparedPsfs {
 
   const int64_t budget_;
   Mutex mutex_;
-  std::list<std::shared_ptr<const PreparedPsf>> kept_ ABSL_GUARDED_BY(mutex_);  // last used first
+  std::list<std::shared_ptr<const PreparedPsf>> kept_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -1,4 +1,5 @@
-// Text of files and messages, which need not be UTF-8, as Python's str. FITS cards go both ways without loss.
+// Converts text of files and messages, which need not be UTF-8, to Python's str. FITS cards are converted
+// both ways without loss.
 #ifndef SPEXD_PYTHON_NATIVE_TEXT_H_
 #define SPEXD_PYTHON_NATIVE_TEXT_H_
 
@@ -9,13 +10,13 @@
 
 namespace spexd::python {
 
-// For messages: bytes that are not UTF-8 become replacement characters.
+// Converts a message. Bytes that are not UTF-8 become replacement characters.
 nanobind::str TextOf(const std::string& text);
 
-// Bytes as Latin-1, one character each.
+// Converts bytes as Latin-1, one character each.
 nanobind::object Latin1Of(const std::string& bytes);
 nanobind::list Latin1Of(const std::vector<std::string>& cards);
-// Throws ValueError for characters beyond Latin-1.
+// Converts back to bytes. Throws ValueError for characters outside Latin-1.
 std::string BytesOf(nanobind::handle latin1);
 std::vector<std::string> CardsOf(const nanobind::list& latin1);
 

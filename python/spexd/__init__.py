@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from spexd.aio import AsyncClient, AsyncStream
     from spexd.client import Client, Stream
 
-# Names that need grpcio: imported when they are first asked for.
+# Names that need grpcio. They are imported on first use.
 _REMOTE = {
     "AsyncClient": "aio",
     "AsyncStream": "aio",

@@ -1,4 +1,4 @@
-"""What both clients share: channels, errors of calls, and the state of a watch. No waiting here."""
+"""The parts that both clients share: channels, errors of calls, and the state of a watch. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from spexd.v1 import (
 )
 
 ANSWER_PATIENCE = 10.0  # seconds for short calls
-_MAX_DELAY = 86400.0  # seconds; more of a server's delay is not believed
+_MAX_DELAY = 86400.0  # seconds; the longest delay that is accepted from a server
 _RETRY_INFO = "/google.rpc.RetryInfo"
 _HEALTH = "/grpc.health.v1.Health/Check"
 _NOT_SERVING = b"\x08\x02"
@@ -57,24 +57,25 @@ T = TypeVar("T")
 
 
 class Services:
-    """A channel of ``grpc`` or ``grpc.aio``, and what is called on it."""
+    """A channel of ``grpc`` or ``grpc.aio``, and the stubs of its services."""
 
     def __init__(self, channel: Any) -> None:
         self.channel = channel
-        self.calls = 0  # that have not ended
+        self.calls = 0  # number of calls that have not ended
         self.extraction = extraction_pb2_grpc.ExtractionStub(channel)
         self.analysis = analysis_pb2_grpc.AnalysisStub(channel)
         self.jobs = jobs_pb2_grpc.JobsStub(channel)
         self.registry = registry_pb2_grpc.PsfRegistryStub(channel)
-        # The message of grpc.health.v1 for the whole server has no bytes.
+        # An empty message of grpc.health.v1 asks for the whole server.
         self.health = channel.unary_unary(_HEALTH, request_serializer=None, response_deserializer=None)
 
 
 class Connection:
-    """The way to one server. Threads may share it.
+    """The connection to one server. Threads may share it.
 
-    A channel on which the server could not be reached gets no further calls; the next call makes a new one. The old one
-    would answer from memory for some time, and with grpcio 1.62 to 1.76 it connects again only while a call waits.
+    A channel on which the server could not be reached gets no further calls; the next call makes a new one. The old
+    channel would repeat its last error for some time, and with grpcio 1.62 to 1.76 it reconnects only while a call
+    waits.
     """
 
     def __init__(
@@ -84,27 +85,27 @@ class Connection:
         metadata: tuple[tuple[str, str], ...],
         discard: Callable[[Any], None] | None = None,
     ) -> None:
-        """``discard``: closes a channel that gets no further calls, once its calls have ended; None: it closes when let
-        go."""
+        """``discard``: closes a channel that gets no further calls, once its calls have ended; None: the channel
+        closes when it is garbage-collected."""
         self.address = address
         self.metadata = metadata
         self._make_channel = make_channel
         self._discard = discard
-        self._lock = threading.RLock()  # the end of a call that was dropped may come in the midst of anything
+        self._lock = threading.RLock()  # reentrant: the end of a dropped call may interrupt any code
         self._closed = False
         self._left = False
         self._open: list[Services] = []
-        self._current: Services | None = None  # of these the one that gets new calls; None: it is still to be made
+        self._current: Services | None = None  # the one of these that gets new calls; None: not made yet
 
     @contextlib.contextmanager
     def services(self) -> Iterator[Services]:
-        """For one call, which ends in the block, and whose error leaves it."""
+        """Provides the services for one call, which ends in the block and whose error leaves it."""
         services = self._begin_call()
         reached = True
         try:
             yield services
         except grpc.RpcError as error:
-            # A server that says when to come back was reached.
+            # A server that sent a retry delay was reached.
             if error.code() == grpc.StatusCode.UNAVAILABLE:
                 reached = _retry_delay(error.trailing_metadata()) is not None
             raise
@@ -129,7 +130,7 @@ class Connection:
         self._discard_unused()
 
     def leave(self) -> None:
-        """The server is not found any more: no channel stays open without a call. Calls can still be made."""
+        """Marks the server as no longer found: a channel closes once it has no calls. Calls can still be made."""
         with self._lock:
             self._left = True
             self._current = None
@@ -147,24 +148,26 @@ class Connection:
                 self._discard(services.channel)
 
     def channels_to_close(self) -> list[Any]:
-        """All open channels. No other is made from now on. This takes no lock: after a fork it might never be free."""
+        """Returns all open channels; no others are made afterwards. Takes no lock, because after a fork it might
+        never be released."""
         self._closed = True
         return [services.channel for services in self._open]
 
     def error_of(self, error: grpc.RpcError) -> SpexdError:
-        """A call's error as one of this package."""
+        """Converts a call's error to one of this package."""
         code, message = error.code().value[0], error.details() or ""
         if code == grpc.StatusCode.UNAVAILABLE.value[0]:
             message = f"spexd at {self.address}: {message}"
         return error_of(code, message, _retry_delay(error.trailing_metadata()))
 
     def check_health(self, answer: bytes) -> None:
-        """UnavailableError for a server that takes no jobs."""
+        """Raises UnavailableError if the server takes no jobs."""
         if answer == _NOT_SERVING:
             raise UnavailableError(f"spexd at {self.address}: NOT_SERVING")
 
     def check_health_error(self, error: grpc.RpcError) -> None:
-        """UnavailableError for a server that cannot be asked; OK for one that does not know the question."""
+        """Raises UnavailableError if the server cannot be reached or does not answer; returns if it does not know
+        the call."""
         if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
             raise UnavailableError(f"spexd at {self.address}: no answer") from error
         if error.code() == grpc.StatusCode.UNAVAILABLE:
@@ -172,30 +175,31 @@ class Connection:
 
 
 class Directory:
-    """Connections to the servers of an address. A name is looked up again for each call: in a cluster, servers are
-    replaced by others at other addresses. A server that is found again keeps its connection. Threads may share it."""
+    """Connections to the servers of an address. A name is looked up again for each call, because in a cluster
+    servers are replaced by others at other addresses. A server that is found again keeps its connection. Threads may
+    share it."""
 
     def __init__(self, servers: Servers, kind: Any, discard: Callable[[Any], None] | None = None) -> None:
-        """Looks names up for the first time, with the errors of that. ``kind``: the module ``grpc`` or ``grpc.aio``;
-        ``discard``: as of Connection."""
+        """Looks names up for the first time, and raises the errors of that. ``kind``: the module ``grpc`` or
+        ``grpc.aio``; ``discard``: as in Connection."""
         self._servers = servers
         self._kind = kind
         self._discard = discard
         self._lock = threading.Lock()
         self._found: dict[Endpoint, Connection] = {}
-        self._made: weakref.WeakSet[Connection] = weakref.WeakSet()  # calls may hold some that are not found any more
+        self._made: weakref.WeakSet[Connection] = weakref.WeakSet()  # calls may use some that are no longer found
         self.names = servers.names
         self.take(servers.find())
 
     def look_up(self) -> Sequence[Endpoint]:
-        """The servers now; none while the name has none or cannot be looked up."""
+        """Returns the current servers; none while the name has none or cannot be looked up."""
         try:
             return self._servers.find()
         except UnavailableError:
             return ()
 
     def take(self, endpoints: Sequence[Endpoint]) -> list[Connection]:
-        """Connections to these servers; without any, to those that were found last."""
+        """Returns connections to these servers; if there are none, to those that were found last."""
         with self._lock:
             if endpoints:
                 before = self._found
@@ -211,7 +215,7 @@ class Directory:
         return connection
 
     def channels_to_close(self) -> list[Any]:
-        """The open channels of all connections, with Connection's promises."""
+        """Returns the open channels of all connections, as Connection.channels_to_close does."""
         return [channel for connection in list(self._made) for channel in connection.channels_to_close()]
 
 
@@ -220,7 +224,8 @@ def _retry_delay(metadata: Any) -> float | None:
     status = rpc_details_pb2.RpcStatus()
     try:
         status.ParseFromString(trailers.get("grpc-status-details-bin", b""))
-    except Exception:  # protobuf's DecodeError moves between its versions; details of a stranger tell nothing
+    except Exception:  # protobuf's versions define DecodeError in different places; details that cannot be read are
+                       # ignored
         status = rpc_details_pb2.RpcStatus()
     for detail in status.details:
         if detail.type_url.endswith(_RETRY_INFO):
@@ -240,7 +245,7 @@ def servers_of(
     tls_key: str | None,
     token_file: str | None,
 ) -> Servers:
-    """The servers of a client's arguments; what is None comes from the environment."""
+    """Returns the servers of a client's arguments; the environment replaces arguments that are None."""
     name = from_environment(address, "SPEXD_SERVER")
     if not name:
         raise InvalidArgumentError("server address is missing: give one, or set SPEXD_SERVER")
@@ -255,7 +260,7 @@ def servers_of(
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """The inputs of a call, before anything is looked at."""
+    """The inputs of a call, not yet checked."""
 
     image: Any
     ivar: Any = None
@@ -268,7 +273,7 @@ class Inputs:
     upload: bool = False
 
     def job(self, spec: Spec, products: AskedProducts) -> RemoteJob:
-        """The job as it is sent."""
+        """Returns the job as it is sent."""
         arrays = arrays_of(self.image, self.ivar, self.mask, self.header)
         image = self.image if arrays is None else self.name
         files = self.psf, self.fibermap, self.trace_reference
@@ -279,7 +284,7 @@ _OWNERS = {field.name: kind for kind in (Inputs, Spec, AskedProducts) for field 
 
 
 def job_of(image: Any, ivar: Any, mask: Any, psf: Any, options: dict[str, Any]) -> RemoteJob:
-    """The job of a call's arguments. TypeError for options that there are not."""
+    """Returns the job of a call's arguments. TypeError: an unknown option."""
     given: dict[type, dict[str, Any]] = {Inputs: {}, Spec: {}, AskedProducts: {}}
     for name, value in options.items():
         if name not in _OWNERS:
@@ -290,7 +295,7 @@ def job_of(image: Any, ivar: Any, mask: Any, psf: Any, options: dict[str, Any]) 
 
 
 def deadline_of(timeout: float | None) -> float | None:
-    """The end of a call, of time.monotonic."""
+    """Returns the end of a call, in the time of time.monotonic."""
     if timeout is None:
         return None
     if not 0 < timeout < 1e9:
@@ -299,7 +304,7 @@ def deadline_of(timeout: float | None) -> float | None:
 
 
 def time_left(deadline: float | None, most: float | None = None) -> float | None:
-    """Seconds for a call."""
+    """Returns the seconds that are left for a call."""
     if deadline is None:
         return most
     left = max(deadline - time.monotonic(), 0.001)
@@ -308,18 +313,18 @@ def time_left(deadline: float | None, most: float | None = None) -> float | None
 
 @dataclasses.dataclass
 class Attempt(Generic[T]):
-    """One call of Extract or Analyse: its messages, and what came back."""
+    """One call of Extract or Analyse: its messages and its results."""
 
     method: Callable[[Services], Any]
     messages: Sending
     assembler: Assembler | AnalysisAssembler
-    finish: Callable[[str], T]  # takes the server's address; see the assembler's
+    finish: Callable[[str], T]  # takes the server's address; see the assembler's finish
 
     def failure(self, error: Exception, connection: Connection) -> tuple[SpexdError, Then]:
-        """What the call ended with, and what may follow."""
+        """Returns the error of the call, and how to continue."""
         failed = self._error(error, connection)
         if isinstance(failed, CancelledError) and not self.assembler.accepted:
-            # So gRPC answers a call that comes while its server shuts down.
+            # gRPC answers so if a call arrives while its server shuts down.
             failed = UnavailableError(f"the call was cancelled before the job was taken: {failed}")
         if self.assembler.arrived:
             return failed, Then.END
@@ -332,13 +337,13 @@ class Attempt(Generic[T]):
 
 
 def extract_attempt(job: RemoteJob) -> Attempt[Frame]:
-    """An attempt at a job."""
+    """Makes an attempt at a job."""
     assembler, sending = Assembler(), Sending(job.uploads, extraction_pb2.ExtractRequest, job.header)
     return Attempt(lambda on: on.extraction.Extract, sending, assembler, lambda server: assembler.finish(job, server))
 
 
 def analysis_attempt(analysis: RemoteAnalysis) -> Attempt[Analysis]:
-    """An attempt at an analysis."""
+    """Makes an attempt at an analysis."""
     sending = Sending(analysis.uploads, analysis_pb2.AnalyseRequest, analysis.header)
     assembler = AnalysisAssembler(analysis)
     return Attempt(lambda on: on.analysis.Analyse, sending, assembler, assembler.finish)
@@ -346,16 +351,16 @@ def analysis_attempt(analysis: RemoteAnalysis) -> Attempt[Analysis]:
 
 @dataclasses.dataclass(frozen=True)
 class Submitted:
-    """A detached job that a server has on disk."""
+    """A detached job that a server has stored on disk."""
 
     job_id: str
     request_id: str
     server: str
-    existed: bool  #: an earlier call had brought it
+    existed: bool  #: whether an earlier call had submitted it
 
 
 class Submission:
-    """The attempts of one submit."""
+    """The attempts of one submission."""
 
     def __init__(self, job: RemoteJob, request_id: str | None, keep: int, deadline: int = 0) -> None:
         if request_id is not None and not 1 <= len(request_id) <= 128:
@@ -363,7 +368,7 @@ class Submission:
         for name, seconds in (("keep", keep), ("deadline", deadline)):
             if not 0 <= seconds < 2**32:
                 raise InvalidArgumentError(f"{name} is {seconds}, must be 0 to {2**32 - 1} seconds")
-        self.chosen = request_id is not None  # else the request id is a random one
+        self.chosen = request_id is not None  # otherwise the request id is random
         self.request_id = request_id or uuid.uuid4().hex
         self.job = job
         self._header = jobs_pb2.SubmitHeader(
@@ -372,26 +377,27 @@ class Submission:
         self._may_be_taken = False
 
     def policy(self, policy: RetryPolicy) -> RetryPolicy:
-        """The same request id begins with the same server, where the job may be already."""
+        """Returns the policy with a seed from the request id, so that calls with the same id begin with the same
+        server, which may have the job already."""
         return dataclasses.replace(policy, seed=_native.crc32c(self.request_id.encode())) if self.chosen else policy
 
     def messages(self) -> Sending:
-        """The messages of one attempt."""
+        """Returns the messages of one attempt."""
         return Sending(self.job.uploads, jobs_pb2.SubmitRequest, self._header)
 
     def answer_was_lost(self, error: SpexdError, sent: Sending) -> bool:
-        """Whether the server must be asked for its jobs: it may have this one."""
+        """Returns whether the server must be asked for its jobs, because it may have this one."""
         return isinstance(error, UnavailableError) and sent.complete and error.retry_delay is None
 
     def then(self, error: SpexdError, sent: Sending, unknown_there: bool) -> Then:
-        """What may follow. ``unknown_there``: the server was asked, and has no such job."""
+        """Returns how to continue. ``unknown_there``: the server was asked and has no such job."""
         lost = self.answer_was_lost(error, sent) and not unknown_there
         unclear = isinstance(error, (CancelledError, DeadlineExceededError, InternalError, UnknownError))
         self._may_be_taken = self._may_be_taken or (sent.complete and (lost or unclear))
         return Then.HERE if lost else then_of(error, taken=False)
 
     def last_error(self, error: SpexdError) -> SpexdError:
-        """What the call ends with. It names the request id where a server may have taken the job."""
+        """Returns the error of the whole call. It names the request id if a server may have taken the job."""
         if not self._may_be_taken:
             return error
         hint = (
@@ -401,7 +407,7 @@ class Submission:
 
 
 def analysis_of(spectra: Any, templates: Any, options: dict[str, Any]) -> RemoteAnalysis:
-    """The analysis of a call's arguments. TypeError for options that there are not."""
+    """Returns the analysis of a call's arguments. TypeError: an unknown option."""
     several = [spectra] if isinstance(spectra, (str, os.PathLike, Submitted)) else list(spectra)
     given = [f"job:{one.job_id}" if isinstance(one, Submitted) else one for one in several]
     return AskedAnalysis(**options).job(given, templates)
@@ -411,10 +417,10 @@ _MAY_BE_THE_CONNECTIONS = (UnavailableError, InternalError, UnknownError, Cancel
 
 
 class WatchState:
-    """What one watch has seen of a job. Events are taken once and in order, over broken connections."""
+    """The part of a job that one watch has received. Events are taken once and in order, across broken connections."""
 
     def __init__(self, job_id: str, handed_on: set[int]) -> None:
-        """``handed_on``: bundles that were handed on, by this watch or one before it; each is, once."""
+        """``handed_on``: bundles that were handed on, by this watch or an earlier one; each is handed on once."""
         self.job_id = job_id
         self._handed_on = handed_on
         self.assembler = Assembler()
@@ -422,11 +428,11 @@ class WatchState:
         self.damaged = False
 
     def request(self) -> jobs_pb2.WatchRequest:
-        """For what is missing."""
+        """Returns the request for what is missing."""
         return jobs_pb2.WatchRequest(job_id=self.job_id, after=self.last)
 
     def take(self, event: jobs_pb2.WatchEvent) -> Bundle | None:
-        """Takes an event; returns the bundle that it completes."""
+        """Takes an event; returns the bundle that it completes, or None."""
         if event.sequence == 0:
             return None if self.assembler.whole else self._add(event)
         if event.sequence <= self.last:
@@ -451,7 +457,7 @@ class WatchState:
         return bundle
 
     def finish(self, server: str) -> Frame:
-        """The frame, once the call ended well."""
+        """Returns the frame, after the call has ended well."""
         try:
             return self.assembler.finish(None, server, self.job_id, self.last)
         except DataLossError:
@@ -459,14 +465,14 @@ class WatchState:
             raise
 
     def released(self, error: SpexdError) -> SpexdError | None:
-        """The error of a job whose results are gone."""
+        """Returns the error for a job whose results were released, or None."""
         if isinstance(error, OutOfRangeError) and self.last == 0:
             return OutOfRangeError(f"the results of job {self.job_id} were fetched and released before: {error}")
         return None
 
     def after(self, error: SpexdError, record: jobs_pb2.JobRecord | SpexdError) -> SpexdError | None:
-        """What a watch ends with, after a call that ended with ``error`` and given the job's record; None: watch again
-        after a pause."""
+        """Returns the error that the watch ends with, after a call that ended with ``error``, given the job's
+        record; None: watch again after a pause."""
         if isinstance(record, jobs_pb2.JobRecord):
             if record.state == jobs_pb2.DETACHED_STATE_CANCELLED:
                 return CancelledError(record.message or "the job was cancelled")
@@ -475,4 +481,4 @@ class WatchState:
         full = isinstance(error, ResourceExhaustedError) and error.retry_delay is not None
         if not full and not isinstance(error, _MAY_BE_THE_CONNECTIONS):
             return error
-        return record if isinstance(record, LookupError) else None  # it was removed meanwhile
+        return record if isinstance(record, LookupError) else None  # the job was removed meanwhile

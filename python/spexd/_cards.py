@@ -19,7 +19,7 @@ _NUMPY_OF = {"L": "S1", "B": "u1", "I": ">i2", "J": ">i4", "K": ">i8", "E": ">f4
 
 
 def format_cards(keyword: str, value: object) -> list[str]:
-    """Header cards of 80 characters: one, but for long strings and tuples of lines (COMMENT and HISTORY).
+    """Returns header cards of 80 characters: one, or several for a long string or the lines of COMMENT and HISTORY.
 
     >>> format_cards("EXPTIME", 900.5)[0].rstrip()
     'EXPTIME =                900.5'
@@ -54,7 +54,7 @@ def format_cards(keyword: str, value: object) -> list[str]:
 
 
 def _format_string(key: str, value: str) -> list[str]:
-    """A string that goes on in CONTINUE cards where it is too long for one."""
+    """Returns the cards of a string. A string that is too long for one card continues in CONTINUE cards."""
     _check_text(key, value, _MAX_TEXT)
     room = _CARD - len("CONTINUE  ''&")
     pieces = [""]
@@ -78,7 +78,7 @@ def _check_text(key: str, text: str, most: int) -> None:
 
 
 def cards_of(header: object) -> list[str]:
-    """Cards of a mapping, of an astropy Header (by its ``tostring``), or of a sequence of cards."""
+    """Returns the cards of a mapping, of an astropy Header (by its ``tostring``), or of a sequence of cards."""
     if header is None:
         return []
     if hasattr(header, "tostring"):
@@ -90,8 +90,8 @@ def cards_of(header: object) -> list[str]:
 
 
 def header_of(cards: Sequence[str]) -> dict[str, object]:
-    """Keywords and values of cards; the first of each keyword counts, but for COMMENT and HISTORY, whose lines make a
-    tuple."""
+    """Returns keywords and values of cards. The first card of each keyword counts; all lines of COMMENT and of
+    HISTORY make a tuple."""
     header: dict[str, object] = {}
     texts: dict[str, list[str]] = {}
     for keyword, value in _native.parse_cards(list(cards)):
@@ -104,8 +104,9 @@ def header_of(cards: Sequence[str]) -> dict[str, object]:
 
 
 def table_of(raw: _native.RawTable | None) -> np.ndarray | None:
-    """A table as a structured array [row], in the byte order of the file. Columns of other types than numbers and
-    strings (bits, complex numbers, arrays of changing length) are left out; scaled columns stay as they are stored."""
+    """Returns a table as a structured array [row], in the byte order of the file. Columns that are neither numbers
+    nor strings (bits, complex numbers, arrays of variable length) are left out. Scaled columns keep their stored
+    values."""
     if raw is None:
         return None
     header = header_of(raw.cards)
@@ -125,8 +126,8 @@ def table_of(raw: _native.RawTable | None) -> np.ndarray | None:
 
 
 def column_of(form: str, rows: int, cells: bytes, cards: Sequence[str]) -> np.ndarray | None:
-    """The values of a column's cells, which stand as FITS has them one after the other, in the machine's byte order and
-    scaled by TSCAL and TZERO. Logicals are bool; strings have no trailing blanks. None for columns of other types.
+    """Returns the values of a column's cells, which follow each other as in FITS, in native byte order and scaled by
+    TSCAL and TZERO. Logicals are bool; strings have no trailing blanks. None for columns of other types.
 
     >>> column_of("2A", 2, b"G3 G", [])
     array([b'G3', b' G'], dtype='|S2')
@@ -141,7 +142,7 @@ def column_of(form: str, rows: int, cells: bytes, cards: Sequence[str]) -> np.nd
 
 
 def columns_of(raw: _native.RawTable) -> list[tuple[str, np.ndarray]]:
-    """The columns of a table, each as of :func:`column_of`; those of other types are left out."""
+    """Returns the columns of a table, each as :func:`column_of` does. Columns of other types are left out."""
     table, header = table_of(raw), header_of(raw.cards)
     columns = []
     for k in range(1, int(str(header.get("TFIELDS", 0))) + 1):
@@ -152,7 +153,7 @@ def columns_of(raw: _native.RawTable) -> list[tuple[str, np.ndarray]]:
 
 
 def _values_of(form: str, stored: np.ndarray, header: Mapping[str, object], number: str) -> np.ndarray:
-    """The values of cells. ``number``: of the column in the keywords of its header."""
+    """Returns the values of cells. ``number``: the column's number in the header's keywords."""
     if stored.dtype.kind == "S":
         return stored == b"T" if "L" in form else np.char.rstrip(stored).astype(stored.dtype)
     values: np.ndarray = stored.astype(stored.dtype.newbyteorder("="))
@@ -167,8 +168,8 @@ def _values_of(form: str, stored: np.ndarray, header: Mapping[str, object], numb
 
 
 def _cell_of(form: str) -> tuple[Any, int] | None:
-    """numpy's format of a cell of this TFORM, None for other types than numbers and strings, and the cell's bytes.
-    None for what is no TFORM."""
+    """Returns numpy's format of a cell with this TFORM, or None if it is neither number nor string, and the cell's
+    bytes. Returns None if ``form`` is no TFORM."""
     match = re.match(r"\s*(\d*)([LXBIJKAEDCMPQ])", form)
     if match is None:
         return None

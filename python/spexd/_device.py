@@ -12,22 +12,22 @@ _DLPACK_CUDA = 2  # kDLCUDA of DLPack's device types
 
 class DeviceArray:
     """An array in a GPU's memory, for libraries that compute there: ``cupy.from_dlpack(array)`` and
-    ``torch.from_dlpack(array)`` see it without a copy.
+    ``torch.from_dlpack(array)`` access it without a copy.
 
-    What they make of it keeps the memory, however long: neither the frame nor the engine needs to live as long. The
-    values are complete; no stream has to wait for them. Changes in place are seen by all who share the array.
+    The resulting arrays keep the memory as long as they need it, independently of the frame and the engine. The values
+    are complete, so no stream has to wait for them. All arrays that share the memory see changes in place.
     """
 
     def __init__(self, spectra: Any, name: str, dtype: str, shape: tuple[int, ...]) -> None:
         self._spectra = spectra
         self._name = name
-        #: such as "float32"
+        #: name of the type, such as "float32"
         self.dtype = dtype
         self.shape = shape
 
     @property
     def device(self) -> int:
-        """The GPU, as CUDA counts."""
+        """CUDA index of the GPU."""
         return int(self._spectra.device)
 
     def __dlpack__(
@@ -40,7 +40,7 @@ class DeviceArray:
     ) -> Any:
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError(f"{self._name} is shared where it is, on CUDA device {self.device}: copy it there")
-        process.check_device("cuda")  # of a parent, its memory is not to be had here
+        process.check_device("cuda")  # a parent process's GPU memory cannot be used here
         return self._spectra.dlpack(self._name)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -51,7 +51,7 @@ class DeviceArray:
 
 
 class DeviceSpectra:
-    """The arrays of a frame in a GPU's memory, with the names, types and shapes that they have in the frame."""
+    """The arrays of a frame in a GPU's memory, with the names, types and shapes of the frame's own arrays."""
 
     def __init__(self, native: Any) -> None:
         fibres, bins = native.fibres, native.bins
@@ -64,7 +64,7 @@ class DeviceSpectra:
 
     @property
     def device(self) -> int:
-        """The GPU, as CUDA counts."""
+        """CUDA index of the GPU."""
         return int(self._native.device)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Turns the events of a job back into bundles and a frame, or an analysis, checking everything on the way."""
+"""Assembles the events of a job into bundles and a frame, or into an analysis, and checks all of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _DIAGONALS = 11
 _MAX_BINS = 1_000_000
 _MAX_FIBRES = 20_000
 _MAX_CCD_SIDE = 32_768
-_MAX_SHIFT_TERMS = 6  # over fibres, and over wavelength
-_MAX_FRAME_BINS = 1 << 27  # 60 bytes each are set aside
+_MAX_SHIFT_TERMS = 6  # in fibre, and in wavelength
+_MAX_FRAME_BINS = 1 << 27  # 60 bytes are allocated for each
 
 _PLANES = {
     "flux": "<f4",
@@ -32,15 +32,15 @@ _PLANES = {
 
 @dataclasses.dataclass(frozen=True)
 class Bundle:
-    """Some fibres whose spectra are there. Arrays are views into the frame to come: [fibre, bin], resolution
-    [fibre, 11, bin]; see :class:`spexd.Frame` for units."""
+    """Some fibres whose spectra are complete. The arrays are views into the frame that is being assembled: [fibre,
+    bin]; resolution [fibre, 11, bin]. :class:`spexd.Frame` describes their units."""
 
     index: int
     fibres: range  #: indices in the PSF
     wave: np.ndarray  #: [bin], Angstrom
     flux: np.ndarray
     ivar: np.ndarray
-    mask: np.ndarray  #: without BAD2DFIT, which needs the whole frame
+    mask: np.ndarray  #: without BAD2DFIT, which depends on the whole frame
     resolution: np.ndarray
     chi2pix: np.ndarray
     error: str  #: why the bundle failed, whose bins are then NODATA; empty if it did not
@@ -50,7 +50,7 @@ class Bundle:
 
 @dataclasses.dataclass
 class _Open:
-    """A bundle whose parts are still coming."""
+    """A bundle whose parts have not all arrived."""
 
     fibres: range
     seen: int = 0
@@ -66,11 +66,11 @@ def _damaged(what: str) -> DataLossError:
 
 
 class Assembler:
-    """Takes the events of one job, in their order."""
+    """Assembles the events of one job, taken in order."""
 
     def __init__(self) -> None:
         self.accepted = False
-        self.whole = False  # the summary is there
+        self.whole = False  # whether the summary has arrived
         self.done = 0
         self._job_id = ""
         self._info: pb.FrameInfo | None = None
@@ -84,15 +84,16 @@ class Assembler:
         self._models: dict[int, _Open] = {}
         self._bad2dfit: list[int] = []
         self._summary: pb.JobSummary | None = None
-        self._products: ProductParts | None = None  # once one has come
+        self._products: ProductParts | None = None  # None until one has arrived
 
     @property
     def arrived(self) -> bool:
-        """Whether any spectra have come."""
+        """Whether any spectra have arrived."""
         return self.done > 0 or bool(self._open)
 
     def add(self, event: pb.ExtractEvent) -> Bundle | None:
-        """Takes an event; returns the bundle that it completes. DataLossError: it is damaged, or cannot come now."""
+        """Takes an event; returns the bundle that it completes, or None. DataLossError: the event is damaged or out
+        of order."""
         if self.whole:
             raise _damaged("an event after the summary")
         kind = event.WhichOneof("event")
@@ -172,7 +173,7 @@ class Assembler:
         fibres = range(part.bundle_first_fibre, part.bundle_first_fibre + part.bundle_fibre_count)
         bundle = self._open.setdefault(part.bundle, _Open(fibres))
         if bundle.seen == 0:
-            bundle.fibres = fibres  # a model may have come before
+            bundle.fibres = fibres  # the model may have arrived first
         elif bundle.fibres != fibres:
             raise _damaged(f"bundle {part.bundle} changed its fibres")
         first = part.first_fibre - self._info.first_fibre  # type: ignore[union-attr]
@@ -204,7 +205,7 @@ class Assembler:
             or part.first_fibre + part.fibre_count > end
         ):
             raise _damaged(f"{name}: fibres or bins that are not the frame's")
-        # A bundle that failed need not carry its empty spectra.
+        # A bundle that failed may omit its empty spectra.
         size = 0 if part.error and not part.flux else 4 * part.fibre_count * part.bins
         crc = 0
         for plane in _PLANES:
@@ -303,8 +304,8 @@ class Assembler:
         self.whole, self._summary = True, summary
 
     def finish(self, job: RemoteJob | None, server: str, job_id: str = "", last_sequence: int = 0) -> Frame:
-        """The frame, once the call ended well. ``job``: names its inputs as this side does; None: as the server does.
-        DataLossError: something is missing."""
+        """Returns the frame, after the call has ended well. ``job``: names the frame's inputs as this side knows
+        them; None: as the server does. DataLossError: something is missing."""
         summary = self._summary
         if not self._info_complete:
             raise _damaged("it ended before the first bundle")
@@ -348,7 +349,7 @@ class Assembler:
         if info is None or info.model_rows == 0:
             return None
         model = np.zeros((info.model_rows, info.model_columns), np.float32)
-        for index in sorted(self._models):  # sums depend on the order
+        for index in sorted(self._models):  # the bits of the sums depend on the order
             bundle = self._models[index]
             assert bundle.model is not None
             model[:, bundle.first_column : bundle.first_column + bundle.model.shape[1]] += bundle.model
@@ -356,7 +357,7 @@ class Assembler:
 
 
 class AnalysisAssembler:
-    """Takes the events of one analysis, in their order. Nothing is handed on before its end."""
+    """Assembles the events of one analysis, taken in order. Hands nothing on before the end."""
 
     arrived = False
 
@@ -367,7 +368,7 @@ class AnalysisAssembler:
         self._summary: pb.JobSummary | None = None
 
     def add(self, event: pb.ExtractEvent) -> None:
-        """Takes an event. DataLossError: it is damaged, or cannot come now."""
+        """Takes an event. DataLossError: it is damaged or out of order."""
         if self._summary is not None:
             raise _damaged("an event after the summary")
         kind = event.WhichOneof("event")
@@ -383,7 +384,7 @@ class AnalysisAssembler:
             raise _damaged(f"a {kind} of an analysis")
 
     def finish(self, server: str) -> Analysis:
-        """The analysis, once the call ended well. DataLossError: something is missing."""
+        """Returns the analysis, after the call has ended well. DataLossError: something is missing."""
         summary, parts = self._summary, self._parts
         parts.finish()
         if summary is None:

@@ -1,5 +1,5 @@
-"""What calls of a client do, step by step. A flow is a generator: it yields steps, which its driver carries out (in a
-thread or in an event loop), and bundles, which the driver hands on; it returns the call's result."""
+"""The steps of a client's calls. A flow is a generator. It yields steps, which its driver carries out in a thread or
+an event loop, and bundles, which the driver hands on. It returns the call's result."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ _JOBS_OF_A_PAGE = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Sleep:
-    """Wait for so many seconds."""
+    """Waits for some seconds."""
 
     seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """Call a method: its answer, or, where ``streams``, the call, to be read by Next. ``request``: a message, or the
-    messages of a call that sends several."""
+    """Calls a method. Returns its answer or, with ``streams``, the call, which Next reads. ``request``: a message,
+    or the messages of a call that sends several."""
 
     method: Any
     request: Any
@@ -66,14 +66,14 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class Next:
-    """The next message of a call; None at its end."""
+    """Reads the next message of a call; None at its end."""
 
     call: Any
 
 
 @dataclasses.dataclass(frozen=True)
 class LookUp:
-    """Call a function that asks name servers, which may take seconds."""
+    """Calls a function that asks name servers, which may take seconds."""
 
     look_up: Callable[[], Any]
 
@@ -91,15 +91,15 @@ class Flows:
         self._directory = directory
         self._process = os.getpid()
         self._retry = retry
-        # The first job begins with a random server, the next ones with those that are expected to end them first.
-        # Detached jobs, whose ends are not seen here, begin with one server after the other.
+        # The first job begins with a random server, later ones with the server that is expected to end them first.
+        # Detached jobs, whose ends are not seen here, begin with the servers in turn.
         first = random.Random(retry.seed).getrandbits(16)
         self._speeds, self._analysis_speeds = Speeds(first), Speeds(first)
         self._starts = itertools.count(first)
 
     def _servers(self) -> Flow[list[Connection]]:
-        """The servers now. FailedPreconditionError in a forked process, whose calls would disturb those of its
-        parent."""
+        """Returns the current servers. FailedPreconditionError: this is a forked process, whose calls would disturb
+        those of its parent."""
         if os.getpid() != self._process:
             raise FailedPreconditionError(
                 "the client was made before a fork and cannot be used in the new process; make one there"
@@ -111,13 +111,13 @@ class Flows:
         return (yield from self._run(lambda: extract_attempt(job), self._servers, self._speeds, deadline))
 
     def analyse(self, analysis: RemoteAnalysis, deadline: float | None) -> Flow[Analysis]:
-        """Analyses spectra; returns the Analysis. Frames of detached jobs are analysed where they are."""
+        """Analyses spectra; returns the Analysis. Frames of detached jobs are analysed on the server that has them."""
         job_ids = analysis.job_ids
         find = (lambda: self._servers_of(job_ids, deadline)) if job_ids else self._servers
         return (yield from self._run(lambda: analysis_attempt(analysis), find, self._analysis_speeds, deadline))
 
     def _servers_of(self, job_ids: Sequence[str], deadline: float | None) -> Flow[list[Connection]]:
-        """The one server that has all of these jobs."""
+        """Returns the one server that has all of these jobs."""
         found: dict[str, Connection] = {}
         for job_id in job_ids:
             found[job_id], _ = yield from self._find_patiently(job_id, deadline)
@@ -136,7 +136,7 @@ class Flows:
         speeds: Speeds,
         deadline: float | None,
     ) -> Flow[T]:
-        """Tries until it is done; returns what an attempt makes. ``find``: the servers now."""
+        """Tries until an attempt succeeds; returns its result. ``find``: looks up the current servers."""
         servers = yield from find()
         attempts = Attempts(_addresses(servers), self._retry, deadline)
         candidate = attempts.first()
@@ -161,7 +161,7 @@ class Flows:
             candidate = yield from self._after(attempts, servers, candidate, failed, then, find)
 
     def submit(self, submission: Submission, deadline: float | None) -> Flow[Submitted]:
-        """Brings a detached job; returns Submitted."""
+        """Submits a detached job; returns Submitted."""
         servers = yield from self._servers()
         first = None if submission.chosen else next(self._starts)
         attempts = Attempts(_addresses(servers), submission.policy(self._retry), deadline, first)
@@ -208,11 +208,11 @@ class Flows:
         yield from self._patiently(lambda: _call(connection, lambda on: on.jobs.Ack, request), UnavailableError, None)
 
     def job(self, job_id: str) -> Flow[jobs_pb2.JobRecord]:
-        """The record of a detached job."""
+        """Returns the record of a detached job."""
         return (yield from self._find(job_id, None))[1]
 
     def jobs(self) -> Flow[list[jobs_pb2.JobRecord]]:
-        """Records of all servers."""
+        """Returns the records of all servers."""
         records: list[jobs_pb2.JobRecord] = []
         for connection in (yield from self._servers()):
             records += yield from self._jobs_of(connection, None)
@@ -226,7 +226,7 @@ class Flows:
         return record
 
     def capabilities(self) -> Flow[list[extraction_pb2.Capabilities]]:
-        """Capabilities of all servers."""
+        """Returns the capabilities of all servers."""
         found: list[extraction_pb2.Capabilities] = []
         for connection in (yield from self._servers()):
             request = extraction_pb2.GetCapabilitiesRequest()
@@ -234,7 +234,7 @@ class Flows:
         return found
 
     def psfs(self) -> Flow[list[registry_pb2.PsfInfo]]:
-        """Warm PSFs of all servers."""
+        """Returns the warm PSFs of all servers."""
         found: list[registry_pb2.PsfInfo] = []
         for connection in (yield from self._servers()):
             request = registry_pb2.ListPsfsRequest()
@@ -251,7 +251,7 @@ class Flows:
         then: Then,
         find: Callable[[], Flow[list[Connection]]],
     ) -> Flow[Candidate]:
-        """The next candidate. Where all servers have refused, those that were found since are added."""
+        """Returns the next candidate. If all servers have refused, those that were found since are added."""
         if attempts.note(candidate, failed, then):
             added = [server for server in (yield from find()) if server not in servers]
             servers += added
@@ -266,7 +266,8 @@ class Flows:
         deadline: float | None,
         take: Callable[[Any], Bundle | None],
     ) -> Flow[None]:
-        """Hands a call's events to ``take``, and on what that returns. The call is cancelled where this ends early."""
+        """Passes a call's events to ``take``, and yields the bundles that it returns. Cancels the call on an early
+        end."""
         with connection.services() as on:
             call = yield Call(method(on), request, time_left(deadline), connection.metadata, streams=True)
             try:
@@ -279,7 +280,7 @@ class Flows:
     def _watch_once(
         self, connection: Connection, state: WatchState, deadline: float | None
     ) -> Flow[Connection]:
-        """Returns the server that had the job at the end."""
+        """Watches a job; returns the server that had it at the end."""
         pauses = Pauses(self._retry, deadline)
         while True:
             before, start = state.last, time.monotonic()
@@ -300,7 +301,7 @@ class Flows:
         failed: SpexdError,
         deadline: float | None,
     ) -> Flow[Connection]:
-        """The server to go on with. Raises what the watch ends with, if it does not go on."""
+        """Returns the server to continue with. Raises the error of the watch if it cannot continue."""
         if state.damaged:
             raise failed
         if isinstance(failed, DeadlineExceededError) and deadline is not None and time.monotonic() >= deadline:
@@ -319,10 +320,10 @@ class Flows:
         return connection
 
     def _moved(self, present: Connection, job_id: str, deadline: float | None) -> Flow[Connection | None]:
-        """The server that has the job, of those that are found now; None: none but ``present`` may have it."""
+        """Returns another server that now has the job; None: no other than ``present`` may have it."""
         for connection in (yield from self._servers()):
             if connection.address != present.address:
-                # Servers that are away for good, such as failed nodes, may be asked each time.
+                # Servers that will not return, such as failed nodes, may be asked each time.
                 with contextlib.suppress(SpexdError):
                     yield from self._record(connection, job_id, deadline, self._retry.health_patience)
                     return connection
@@ -342,7 +343,7 @@ class Flows:
             try:
                 return connection, (yield from self._record(connection, job_id, deadline))
             except SpexdError as error:
-                # A server that cannot answer may have it; otherwise any error but NotFound says more than that.
+                # A server that cannot answer may have the job. Any other error says more than NotFound.
                 if worst is None or isinstance(worst, NotFoundError) or isinstance(error, UnavailableError):
                     worst = error
         assert worst is not None
@@ -353,7 +354,7 @@ class Flows:
         return (yield from self._patiently(lambda: self._find(job_id, deadline), silent, deadline))
 
     def _patiently(self, flow: Callable[[], Flow[T]], silent: Any, deadline: float | None) -> Flow[T]:
-        """Tries again where a server is silent, as often as the policy says."""
+        """Repeats a flow if a server does not answer, as often as the policy says."""
         pauses = Pauses(self._retry, deadline)
         for _ in range(self._retry.unavailable_attempts - 1):
             try:
@@ -378,7 +379,7 @@ class Flows:
     def _check_health(
         self, connection: Connection, servers: Sequence[Connection], deadline: float | None
     ) -> Flow[None]:
-        """UnavailableError for one of several servers that takes no jobs."""
+        """Raises UnavailableError if one of several servers takes no jobs."""
         if len(servers) == 1:
             return
         try:

@@ -1,4 +1,4 @@
-"""What an extraction is asked for, and how its progress is told: the same in this process and on a server."""
+"""The options of an extraction, and reports of its progress: the same in this process and on a server."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Wavelength = str | Sequence[float] | None
 Report = Callable[[int, int], None]
 Progress = bool | Report | None
 Degrees = Sequence[int]
-#: the options of a job, as core/frame/job_options.h defines them
+#: options of a job, as core/frame/job_options.h defines them
 OPTIONS = _native.job_options()
 
 
 @dataclasses.dataclass(frozen=True)
 class Arrays:
-    """An image in memory: float32, float32 and int32 (or None), [row, column] each."""
+    """An image in memory, [row, column]: float32 pixels, float32 ivar, and int32 mask or None."""
 
     pixels: np.ndarray
     ivar: np.ndarray
@@ -35,7 +35,7 @@ class Arrays:
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """A job but for its inputs: the fields are OPTIONS. None: the default, which is the pipeline's."""
+    """A job without its inputs. The fields are those of OPTIONS. None: the default, which is the pipeline's."""
 
     wavelength: Wavelength = None
     first_fibre: int = 0
@@ -52,7 +52,7 @@ class Spec:
     priority: int = 0
 
     def grid(self) -> _native.Grid | None:
-        """The wavelength grid, or None: the PSF's range at 0.8 Angstrom."""
+        """Returns the wavelength grid, or None for the PSF's range at 0.8 Angstrom."""
         if self.wavelength is None:
             return None
         if isinstance(self.wavelength, str):
@@ -67,7 +67,8 @@ class Spec:
         return _native.make_grid(*values)
 
     def native(self) -> _native.Spec:
-        """The same, checked. InvalidArgumentError names option, value and limits."""
+        """Returns the spec as an object of the extension, checked. InvalidArgumentError names option, value and
+        limits."""
         spec = _native.Spec()
         for option in OPTIONS:
             value: Any = getattr(self, option.name)
@@ -105,12 +106,13 @@ def _degrees(name: str, values: Degrees) -> list[int]:
 
 
 def check_spec(spec: Spec, reference: Path | None) -> None:
-    """InvalidArgumentError: a bad option, or one of trace shifts without ``trace_shifts``."""
+    """InvalidArgumentError: a bad option, or an option of trace shifts without ``trace_shifts``."""
     spec.native().check(reference is not None)
 
 
 def arrays_of(image: Any, ivar: Any, mask: Any, header: object) -> Arrays | None:
-    """The arrays of a call, None if ``image`` is a path. They are the caller's own where layout and type allow it."""
+    """Returns the arrays of a call, None if ``image`` is a path. They are the caller's own if their layout and type
+    allow it."""
     if isinstance(image, (str, os.PathLike)):
         if ivar is not None or mask is not None or header is not None:
             raise InvalidArgumentError("image is a path: its file has IVAR, MASK and header, so give none of these")
@@ -137,13 +139,13 @@ def _plane(name: str, values: object, dtype: type, shape: tuple[int, ...] | None
     if dtype is np.int32 and array.dtype.itemsize > 4 and (array.max() >= 2**32 or array.min() < -(2**31)):
         raise InvalidArgumentError(f"{name} has bits beyond the 32 of {np.dtype(dtype)}")
     if dtype is np.int32 and array.dtype == np.uint32:
-        array = array.view(np.int32)  # the pipeline's masks: the same bits
+        array = array.view(np.int32)  # the pipeline's masks: the bits stay the same
     return np.ascontiguousarray(array, dtype)
 
 
 @contextlib.contextmanager
 def progress_of(progress: Progress, unit: str = "bundle") -> Iterator[Report | None]:
-    """What to call with (done, in all)."""
+    """Provides the function to call with (done, total), or None."""
     if progress is not True:
         yield progress or None
         return

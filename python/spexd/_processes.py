@@ -1,8 +1,8 @@
-"""Processes: what a forked one may call, and how the extension's values go from one to another (pickle).
+"""Processes: what a forked process may call, and how values of the extension are passed between processes (pickle).
 
-A forked process has none of its parent's threads. What these held when it was forked, such as a lock, stays held for
-ever, and a GPU that the parent woke up cannot be used. Here that is an error instead of a process that hangs. A process
-that was forked between calls may use the extension, with engines of its own.
+A forked process has none of its parent's threads. A lock that one of them held at the fork stays held for ever, and a
+GPU that the parent used cannot be used. Instead of hanging, such a process gets an error here. A process that was
+forked between calls may use the extension with engines of its own.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _ADVICE = 'start processes with multiprocessing\'s "spawn" or "forkserver"'
 
 
 class Process:
-    """What this process may do with the extension."""
+    """The rules of this process for calls of the extension."""
 
     def __init__(self) -> None:
-        self._under_way: set[object] = set()  # calls; adding and removing need no lock of ours
+        self._under_way: set[object] = set()  # running calls; adding and removing need no lock of ours
         self._cut_off = False
         self._cuda = False
         self._cuda_lost = False
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """The result of a function of the extension that starts threads or takes locks. FailedPreconditionError:
-        another such call was under way when this process was forked."""
+        """Calls a function of the extension that starts threads or takes locks, and returns its result.
+        FailedPreconditionError: another such call was running when this process was forked."""
         if self._cut_off:
             raise FailedPreconditionError(
                 f"this process was forked while its parent was inside of spexd, and cannot use it; {_ADVICE}"
@@ -44,7 +44,7 @@ class Process:
             self._under_way.discard(token)
 
     def check_device(self, device: str) -> None:
-        """FailedPreconditionError: a GPU is asked for that was used before this process was forked."""
+        """FailedPreconditionError: the device is a GPU, and one was used before this process was forked."""
         if device != "cpu" and self._cuda_lost:
             raise FailedPreconditionError(
                 f"CUDA was used before the fork of this process, and cannot be used in it; {_ADVICE}, or take the "
@@ -52,11 +52,11 @@ class Process:
             )
 
     def uses_cuda(self) -> None:
-        """Notes that a GPU is awake."""
+        """Notes that a GPU is in use."""
         self._cuda = True
 
     def forked(self) -> None:
-        """In the new process, before anything else runs there."""
+        """Runs in the new process before anything else does."""
         self._cut_off |= bool(self._under_way)
         self._under_way = set()
         self._cuda_lost |= self._cuda
@@ -104,8 +104,8 @@ def _fields_of(value: Any) -> tuple[Any, ...]:
 
 
 def register_values() -> None:
-    """Tells pickle of the extension's classes. Those of _FIELDS become their fields; unset ones are left out, as they
-    are unset in a new value."""
+    """Registers the extension's classes with pickle. Classes of _FIELDS are pickled as their fields; unset fields
+    are left out, because they are unset in a new value."""
     copyreg.pickle(_native.Grid, lambda grid: (_native.Grid, (grid.first, grid.step, grid.count)))
     for kind in _FIELDS:
         copyreg.pickle(kind, _fields_of)

@@ -1,4 +1,4 @@
-"""Puts the parts of products and files that a server sends back together, checking everything on the way."""
+"""Assembles the parts of products and files that a server sends, and checks all of them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from spexd.frame import Source
 from spexd.v1 import extraction_pb2 as pb
 
 _PRODUCTS = _native.products()  # as core/products/analyse.h defines them
-#: what is asked for, by the names of the package
+#: names of products in this package, by number
 NAMES: dict[int, str] = {product.number: product.keyword for product in _PRODUCTS}
-#: the files of an analysis, by the names of the package
+#: names of an analysis's files in this package, by number
 FILES: dict[int, str] = {
     pb.ANALYSIS_FILE_VELOCITIES: "velocities",
     pb.ANALYSIS_FILE_MODELS: "models",
@@ -32,8 +32,8 @@ _MAX_FILE_BYTES = 4 << 30
 
 
 def asked_of(request: pb.ProductRequest) -> set[int]:
-    """The products that a request asks for."""
-    given = {field.name for field, _ in request.ListFields()}  # of switches, those that are on
+    """Returns the products that a request asks for."""
+    given = {field.name for field, _ in request.ListFields()}  # switches that are off are not listed
     return {product.number for product in _PRODUCTS if product.request in given}
 
 
@@ -42,7 +42,7 @@ def _wrong(what: str) -> DataLossError:
 
 
 def _checksum(part: Any) -> int:
-    """Of the fields of type ``bytes``, in the order of their numbers."""
+    """Returns the checksum of the fields of type ``bytes``, in the order of their numbers."""
     crc = 0
     for field in sorted(part.DESCRIPTOR.fields, key=lambda field: field.number):
         if field.type == field.TYPE_BYTES:
@@ -62,19 +62,19 @@ def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
 
 
 class FileParts:
-    """Takes the parts of the files of an analysis, in their order."""
+    """Assembles the parts of an analysis's files, taken in order."""
 
     def __init__(self, asked: Iterable[int]) -> None:
         """``asked``: numbers of the files that were asked for."""
-        self._left = {number: FILES[number] for number in asked}  # those of which nothing came
-        self._open: tuple[int, ...] | None = None  # what all parts tell of the file whose parts are coming
+        self._left = {number: FILES[number] for number in asked}  # files of which nothing has arrived
+        self._open: tuple[int, ...] | None = None  # the facts that all parts of the current file repeat
         self._pieces: list[bytes] = []
         self._size = 0  # of the pieces
         self.files: dict[str, bytes] = {}
         self.failed: dict[str, tuple[int, str]] = {}
 
     def add(self, part: pb.FilePart) -> None:
-        """Takes a part. DataLossError: it is damaged, or cannot come now."""
+        """Takes a part. DataLossError: it is damaged or out of order."""
         name = FILES.get(part.file, str(part.file))
         facts = (part.file, part.bytes, part.targets, part.good)
         if self._open is None:
@@ -121,19 +121,19 @@ class FileParts:
 
 
 class ProductParts:
-    """Takes the parts of the products of one frame, in their order."""
+    """Assembles the parts of one frame's products, taken in order."""
 
     def __init__(self, first_fibre: int, fibres: int, bins: int) -> None:
         self._first, self._fibres, self._bins = first_fibre, fibres, bins
-        self._open: int | None = None  # parts of it came, and more will
+        self._open: int | None = None  # the product whose parts are arriving
         self._done: set[int] = set()
         self._failed: dict[str, tuple[int, str]] = {}
         self._parts: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in NAMES.values()}
         self._parameters: list[str] = []
-        self._facts: dict[str, Any] = {}  # of the sky
+        self._facts: dict[str, Any] = {}  # about the sky
 
     def add(self, part: pb.ProductPart) -> None:
-        """Takes a part. DataLossError: it is damaged, or cannot come now."""
+        """Takes a part. DataLossError: it is damaged or out of order."""
         product = part.product
         if product != self._open if self._open is not None else product in self._done:
             raise _wrong(f"parts of product {product} out of order")
@@ -156,7 +156,7 @@ class ProductParts:
             self._open = None
 
     def finish(self, source: Source, asked: set[int] | None) -> Products | None:
-        """The products; None: there are none. ``asked``: those that must have come; None: whatever came."""
+        """Returns the products, None if there are none. ``asked``: those that must have arrived; None: any."""
         if self._open is not None or not (asked or set()) <= self._done:
             raise _wrong("it ended without a product that was asked for")
         if not self._done:

@@ -17,18 +17,18 @@ from spexd.errors import InvalidArgumentError, SpexdError, error_of
 
 
 class Templates:
-    """Spectra of stars on a grid of parameters, which stay in memory for several calls of
-    :meth:`spexd.Frame.velocities`. Immutable; threads may share them."""
+    """A library of stellar template spectra on a grid of parameters. It stays in memory for several calls of
+    :meth:`spexd.Frame.velocities`. Immutable; threads may share it."""
 
     def __init__(self, path: Path) -> None:
         """Reads a file with the HDUs TEMPLATES and PARAMS (docs/analysis.md)."""
         self._native = process.call(_native.load_templates, os.fsencode(path))
-        #: the path that they were read from
+        #: path that the library was read from
         self.name = os.fspath(path)
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """Names of the parameters and the values that the grid has of each, ascending."""
+        """Names of the parameters, and the values of each on the grid, ascending."""
         return {name: np.array(values) for name, values in zip(self._native.names, self._native.axes, strict=True)}
 
     @property
@@ -46,33 +46,35 @@ class Templates:
 
 
 class Sky:
-    """The sky of a frame, with the names and meanings of the file that ``spex analyse --sky`` writes."""
+    """The sky of a frame. Names and meanings are those of the file that ``spex analyse --sky`` writes."""
 
     def __init__(self, native: Any, frame: Any, ivar: np.ndarray | None = None) -> None:
         self._native = native
         self._frame = frame
-        #: float64 [bin], electron / Angstrom: one sky for all fibres, before any resolution
+        #: float64 [bin], electron / Angstrom: one sky for all fibres, not convolved with any resolution
         self.deconvolved: np.ndarray = native.deconvolved
-        #: float64 [fibre, bin], electron / Angstrom: R times it; 0 in bins without a sky
+        #: float64 [fibre, bin], electron / Angstrom: the sky convolved with each fibre's resolution; 0 in bins without
+        #: a sky
         self.model: np.ndarray = native.model
-        #: float64 [fibre, bin], 1 / model^2: of the model, statistical and systematic; 0 in bins without a sky
+        #: float64 [fibre, bin], 1 / model^2: inverse variance of the model, statistical and systematic; 0 in bins
+        #: without a sky
         self.ivar: np.ndarray = native.ivar() if ivar is None else ivar
-        #: float64 [fibre, bin], 1 / model^2: statistical alone
+        #: float64 [fibre, bin], 1 / model^2: inverse of the statistical variance alone
         self.statistical_ivar: np.ndarray = native.statistical_ivar
         #: uint32 [fibre, bin]: bit BADSKY in bins without a sky
         self.mask: np.ndarray = native.mask()
-        #: float64 [fibre]: what bright lines were scaled by
+        #: float64 [fibre]: factor by which bright lines were scaled
         self.throughput: np.ndarray = native.throughput
 
     @property
     def sky_fibres(self) -> Sequence[int]:
-        """Rows of the frame that the sky is made of."""
+        """Rows of the frame that the sky was made from."""
         answer: Sequence[int] = self._native.sky_fibres
         return answer
 
     @property
     def rejected(self) -> int:
-        """Bins of sky fibres that were left out as outliers."""
+        """Number of bins of sky fibres that were rejected as outliers."""
         return int(self._native.rejected)
 
     def to_fits(self, path: Path) -> None:
@@ -85,9 +87,9 @@ class Sky:
 
 
 class Products:
-    """What a server made of a frame's spectra; see :meth:`spexd.Client.extract`. Each is None if it was not asked for.
-    One that could not be made raises its error when it is asked for; the others and the spectra are not harmed. Where
-    the files of ``spex`` have float32, so has what a server sends."""
+    """The products that a server made of a frame's spectra; see :meth:`spexd.Client.extract`. A product is None if
+    it was not asked for. If it could not be made, accessing it raises its error; the other products and the spectra
+    are not affected. Values that the files of ``spex`` store as float32 are sent as float32."""
 
     def __init__(
         self,
@@ -105,15 +107,15 @@ class Products:
 
     @property
     def errors(self) -> Mapping[str, SpexdError]:
-        """What "sky", "velocities" and "redshifts" raise; empty if nothing went wrong."""
+        """The errors that accessing "sky", "velocities" or "redshifts" raises, by name; empty if nothing went wrong."""
         return types.MappingProxyType({name: error_of(*failed) for name, failed in self._failed.items()})
 
     @property
     def sky(self) -> Sky | None:
-        """The sky, as :meth:`spexd.Frame.sky` makes it; :meth:`spexd.Frame.sky_subtracted` takes it."""
+        """The sky, as :meth:`spexd.Frame.sky` makes it. :meth:`spexd.Frame.sky_subtracted` accepts it."""
         self._raise_if_failed("sky")
         if self._sky is None and self._arrays is not None:
-            ivar = self._arrays["model_ivar"].astype(np.float64)  # twice inverted, its last bit would change
+            ivar = self._arrays["model_ivar"].astype(np.float64)  # inverting it twice would change its last bit
             self._sky = Sky(_native.received_sky(self._arrays), self._source.native(), ivar)
         return self._sky
 
@@ -148,7 +150,7 @@ if TYPE_CHECKING:
 
 
 def request_of(threads: int, fiberflat: Fiberflat = None, sky: Sky | None = None, sky_subtracted: bool = False) -> Any:
-    """What all products are asked with."""
+    """Returns the request that all products have in common."""
     if threads < 0:
         raise InvalidArgumentError(f"threads is {threads}, must not be negative")
     if sky is not None and sky_subtracted:
@@ -166,7 +168,7 @@ def request_of(threads: int, fiberflat: Fiberflat = None, sky: Sky | None = None
 
 
 def fiberflat_of(fiberflat: Fiberflat) -> Any:
-    """The extension's fiberflat, or None."""
+    """Returns the extension's fiberflat, or None."""
     if fiberflat is None:
         return None
     if isinstance(fiberflat, (str, os.PathLike)):
@@ -181,7 +183,7 @@ def fiberflat_of(fiberflat: Fiberflat) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def _analyser(device: int, pid: int) -> Any:
-    """The GPU's analyser of this process: a GPU that another one woke up is no use after a fork."""
+    """Returns this process's analyser of the GPU. ``pid``: a GPU that a parent process used is lost after a fork."""
     process.check_device("cuda")
     analyser = process.call(_native.make_analyser, device)
     process.uses_cuda()
@@ -189,7 +191,7 @@ def _analyser(device: int, pid: int) -> Any:
 
 
 def take_device(request: Any, device: str, on_device: Any) -> None:
-    """Has the products made where ``device`` says; ``on_device``: the frame's arrays there, or None."""
+    """Makes the request use ``device``; ``on_device``: the frame's arrays on the GPU, or None."""
     if device not in ("cpu", "cuda"):
         raise InvalidArgumentError(f'device is {device!r}, must be "cpu" or "cuda"')
     if device == "cuda":
@@ -215,7 +217,7 @@ def find_redshifts(frame: Any, request: Any, most: float, sigma: float) -> np.nd
 
 
 def structured(columns: Sequence[tuple[str, np.ndarray]]) -> np.ndarray:
-    """One structured array of columns; those of more than one axis have the others in each row.
+    """Returns one structured array of columns. Further axes of a column are inside each row.
 
     >>> table = structured([("ROW", np.arange(2)), ("MODEL", np.ones((2, 3)))])
     >>> table.dtype.names, table["MODEL"].shape

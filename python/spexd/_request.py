@@ -1,4 +1,4 @@
-"""What goes to a server: a job or an analysis, as its header and the bytes of its inputs."""
+"""Requests to a server: a job or an analysis, as its header and the bytes of its inputs."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ _CHUNK = 1 << 20
 _HASH = "sha256:"
 _JOB = "job:"
 _MAX_DEGREE = 20
-_MAX_HEADER_BYTES = (4 << 20) - 1000  # of a message, and what frames it
+_MAX_HEADER_BYTES = (4 << 20) - 1000  # of a message, less its framing
 
 Pieces = Callable[[], Iterator[bytes]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Upload:
-    """The bytes of an input that follow a header."""
+    """The bytes of an input, sent after the header."""
 
     number: pb.Input
     pieces: Pieces
-    index: int = 0  # which of several inputs of this number
+    index: int = 0  # which of several inputs with this number
 
 
 @dataclasses.dataclass
 class RemoteJob:
-    """A job's header, the names of its inputs for the frame's header, and what is uploaded."""
+    """A job's header, the names of its inputs for the frame's header, and its uploads."""
 
     header: pb.JobHeader
     image_name: str
-    psf_name: str | None  # None: the server's own
-    trace_reference_name: str | None = None  # None: the server's own
+    psf_name: str | None  # None: the server's own name
+    trace_reference_name: str | None = None  # None: the server's own name
     uploads: list[Upload] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
 class RemoteAnalysis:
-    """The header of an analysis, and what is uploaded."""
+    """The header of an analysis, and its uploads."""
 
     header: analysis_pb2.AnalysisHeader
     uploads: list[Upload] = dataclasses.field(default_factory=list)
@@ -74,7 +74,7 @@ class RemoteAnalysis:
 
 @dataclasses.dataclass(frozen=True)
 class AskedAnalysis:
-    """What an analysis is asked for: the options of :meth:`spexd.Client.analyse`."""
+    """The options of :meth:`spexd.Client.analyse`."""
 
     redshifts: bool = False
     models: bool = False
@@ -93,7 +93,7 @@ class AskedAnalysis:
     priority: int = 0
 
     def job(self, spectra: Sequence[Any], templates: TemplatesLike | None) -> RemoteAnalysis:
-        """The analysis as it is sent. ``spectra``: paths, and "job:ID"."""
+        """Returns the analysis as it is sent. ``spectra``: paths, and "job:ID"."""
         if templates is None and not self.redshifts:
             raise InvalidArgumentError("nothing is asked for: give templates, redshifts=True or both")
         if templates is None and self.models:
@@ -107,7 +107,7 @@ class AskedAnalysis:
         header.coefficients, header.priority = operator.index(self.degree) + 1, operator.index(self.priority)
         header.arms.extend(self.arms)
         if self.exclude is not None:
-            header.exclude.SetInParent()  # nothing may be excluded
+            header.exclude.SetInParent()  # the list may be empty
             for first, last in ranges_of(self.exclude):
                 header.exclude.first.append(first)
                 header.exclude.last.append(last)
@@ -131,7 +131,7 @@ class AskedAnalysis:
                 raise InvalidArgumentError(
                     f"targetids has shape {ids.shape} and type {ids.dtype}, must be whole numbers of 64 bits"
                 )
-            rows.target_ids.SetInParent()  # none may be selected
+            rows.target_ids.SetInParent()  # the list may be empty
             rows.target_ids.ids.extend(int(number) for number in ids)
         if self.min_snr is not None:
             rows.min_snr = float(self.min_snr)
@@ -173,7 +173,8 @@ class AskedProducts:
     fiberflat: Path | None = None
 
     def add_to(self, job: RemoteJob, upload: bool) -> None:
-        """Asks for them. InvalidArgumentError, NotFoundError, PermissionDeniedError: an input that is not there."""
+        """Adds the request to a job. InvalidArgumentError, NotFoundError, PermissionDeniedError: an input cannot be
+        used or read."""
         asked = self.sky or self.redshifts or self.velocities is not None
         if not asked and self.fiberflat is not None:
             raise InvalidArgumentError("fiberflat: no product is asked for")
@@ -201,7 +202,7 @@ def make_job(
     upload: bool,
     products: AskedProducts,
 ) -> RemoteJob:
-    """``image``: the path, or the name of the arrays, which are always uploaded."""
+    """Makes a job. ``image``: its path, or the name of arrays, which are always uploaded."""
     if psf is None:
         raise InvalidArgumentError("psf is missing: give a path, a spexd.Psf or 'sha256:HASH'")
     if isinstance(psf, Psf) and not psf.content_hash:
@@ -274,7 +275,7 @@ def _name_of(option: str, path: Any, other: str = "'sha256:HASH'") -> str:
 def _add_content(
     uploads: list[Upload], number: pb.Input, source: pb.InputSource, name: str, upload: bool, index: int = 0
 ) -> bool:
-    """Adds a file, or what the server knows by its hash. Whether it is a file."""
+    """Adds a file, or an input that the server knows by its hash. Returns whether it is a file."""
     if name.startswith(_HASH):
         source.content_hash = name[len(_HASH) :]
         return False
@@ -318,8 +319,8 @@ def _open(path: str) -> Any:
 
 
 class Sending:
-    """The messages of one call. gRPC hides what its source of messages raises: this ends instead, and keeps the error.
-    The server does not take a job whose input is incomplete."""
+    """The messages of one call. gRPC hides the exceptions of its source of messages, so this source ends instead and
+    keeps the error. The server does not take a job whose input is incomplete."""
 
     def __init__(self, uploads: Sequence[Upload], kind: Any, header: Any) -> None:
         self._messages = self._make(uploads, kind, header)

@@ -1,4 +1,5 @@
-"""When and where a refused call is tried again, by the rules of client/balance/server_rotation.h. No waiting here."""
+"""When and where a refused call is tried again, by the rules of client/balance/server_rotation.h. Nothing here
+waits."""
 
 from __future__ import annotations
 
@@ -23,43 +24,47 @@ _log = logging.getLogger("spexd")
 
 @dataclasses.dataclass(frozen=True)
 class RetryPolicy:
-    """Times are in seconds. Waits are spread at random: clients that were refused together do not return together."""
+    """Policy for trying refused calls again. Times are in seconds. Waits are randomised, so that clients that were
+    refused together do not return together."""
 
-    #: tries to reach a server, with waits of about first_wait, twice it, ...
+    #: attempts to reach a server, with waits of about ``first_wait``, twice that, and so on
     unavailable_attempts: int = 5
+    #: first wait for a server that cannot be reached
     first_wait: float = 0.2
+    #: limit of the doubled waits
     longest_wait: float = 10.0
-    #: total of the waits for servers that are full, each as long as the server says plus up to a quarter
+    #: total of the waits for servers that are full; each wait is as long as the server says plus up to a quarter
     queue_patience: float = 600.0
-    #: tries for an upload or an answer that arrived damaged
+    #: attempts at an upload or an answer that arrives damaged
     data_loss_attempts: int = 2
-    #: for a server to say whether it takes jobs; asked only where there are several
+    #: time for a server to say whether it takes jobs; it is asked only if there are several servers
     health_patience: float = 2.0
-    #: seed of the random spread and of the choice of the first server; by default another one each time
+    #: seed of the random waits and of the choice of the first server; by default a different one each time
     seed: int | None = None
 
     def spread(self, delay: float, rng: random.Random) -> float:
-        """``delay`` and up to a quarter of it."""
+        """Returns ``delay`` plus up to a quarter of it."""
         return delay + rng.uniform(0, max(0.0, delay) / 4)
 
     def back_off(self, failures: int, delay: float | None, rng: random.Random) -> float:
-        """The wait after so many failures to reach a server; at least ``delay``, if it asked for that."""
+        """Returns the wait after this number of failures to reach a server; at least ``delay``, if the server asked
+        for that."""
         doubled = self.first_wait * 2 ** min(max(failures - 1, 0), _MAX_DOUBLINGS)
         wait = min(doubled, self.longest_wait)
         return float(max(wait / 2 + rng.uniform(0, wait), self.spread(delay or 0.0, rng)))
 
 
 class Then(enum.Enum):
-    """What may follow a call that failed."""
+    """Next step after a call that failed."""
 
-    END = enum.auto()  # nothing
-    ELSEWHERE = enum.auto()  # the server did not take it: the next one, or this one later
-    HERE = enum.auto()  # it may have been taken: this server, later
-    AGAIN = enum.auto()  # the transfer was damaged: this server, at once
+    END = enum.auto()  # not at all
+    ELSEWHERE = enum.auto()  # the server did not take it: with the next one, or with this one later
+    HERE = enum.auto()  # it may have been taken: with this server, later
+    AGAIN = enum.auto()  # the transfer was damaged: with this server, at once
 
 
 def then_of(error: SpexdError, taken: bool) -> Then:
-    """What may follow, as the contract's status codes say. ``taken``: the server had taken the job."""
+    """Returns how to continue, by the contract's status codes. ``taken``: the server had taken the job."""
     delay = error.retry_delay is not None
     if isinstance(error, ResourceExhaustedError) and delay:
         return Then.ELSEWHERE
@@ -70,29 +75,29 @@ def then_of(error: SpexdError, taken: bool) -> Then:
 
 @dataclasses.dataclass
 class Candidate:
-    """A server to try, after a wait in seconds."""
+    """A server to try after a wait in seconds."""
 
     server: int
     wait: float = 0.0
-    only: bool = False  # no other server will do
+    only: bool = False  # whether no other server will do
 
 
 @dataclasses.dataclass
 class _Server:
-    ready: float = 0.0  # not before
+    ready: float = 0.0  # earliest time of the next attempt
     full: bool = False
-    gone: int = 0  # times it could not be reached
+    gone: int = 0  # number of times it could not be reached
     out: bool = False
     refusal: SpexdError | None = None
 
 
 class Attempts:
-    """The tries of one call: servers in a cycle; waits only when all have refused."""
+    """The attempts of one call: servers in a cycle, with waits only after all have refused."""
 
     def __init__(
         self, addresses: Sequence[str], policy: RetryPolicy, deadline: float | None, first: int | None = None
     ) -> None:
-        """The cycle begins at server ``first``, counted modulo their number; None: at a random one."""
+        """The cycle begins at server ``first``, modulo the number of servers; None: at a random one."""
         self._addresses = list(addresses)
         self._policy = policy
         self._deadline = deadline  # of time.monotonic
@@ -101,31 +106,31 @@ class Attempts:
         self._first = self._rng.randrange(len(addresses)) if first is None else first % len(addresses)
         self._patience = policy.queue_patience
         self._damaged = 0
-        self._stays = False  # with one server, which may have taken the call
+        self._stays = False  # whether one server may have taken the call
         self._repeats: Candidate | None = None
 
     def first(self) -> Candidate:
-        """The first server."""
+        """Returns the first candidate."""
         candidate = self._next(time.monotonic())
         assert candidate is not None
         return candidate
 
     def ready(self, candidate: Candidate) -> list[int]:
-        """The servers that may be tried once the wait of ``candidate`` is over."""
+        """Returns the servers that may be tried after the wait of ``candidate``."""
         now = time.monotonic()
         ready = [k for k, server in enumerate(self._servers) if not server.out and server.ready <= now]
         return [candidate.server] if candidate.only else ready or [candidate.server]
 
     def add(self, addresses: Sequence[str]) -> None:
-        """More servers, to be tried next."""
+        """Adds servers, to be tried next."""
         if addresses:
             self._first = len(self._servers) + self._rng.randrange(len(addresses))
             self._addresses += addresses
             self._servers += [_Server() for _ in addresses]
 
     def note(self, candidate: Candidate, error: SpexdError, then: Then) -> bool:
-        """Takes down how an attempt ended. True: all have refused, and others may be added. Raises an error that is
-        final."""
+        """Records how an attempt ended. Returns True if all have refused, so that others may be added. Raises an
+        error that is final."""
         if then is Then.END:
             raise error
         if then is Then.AGAIN:
@@ -136,7 +141,7 @@ class Attempts:
         return not self._stays and all(server.out or server.ready > now for server in self._servers)
 
     def next(self, error: SpexdError) -> Candidate:
-        """The candidate after an attempt that ended with ``error``. Raises an error if there is none."""
+        """Returns the candidate after an attempt that ended with ``error``. Raises an error if there is none."""
         following, self._repeats = self._repeats or self._next(time.monotonic()), None
         if following is None:
             raise self._sum() from error
@@ -203,7 +208,7 @@ class Attempts:
 
 
 class Pauses:
-    """Waits between attempts to reach one server again, for as long as it may stay silent."""
+    """Waits between attempts to reach one server again, within the time for which it may stay silent."""
 
     def __init__(self, policy: RetryPolicy, deadline: float | None) -> None:
         self._policy = policy
@@ -212,12 +217,12 @@ class Pauses:
         self.reset()
 
     def reset(self) -> None:
-        """The server gets on: waits begin anew."""
+        """Restarts the waits, after progress of the server."""
         self._failures = 0
         self._patience = self._policy.queue_patience
 
     def after(self, error: SpexdError) -> float:
-        """The wait after a call that ended with ``error``. Raises an error if there may be none."""
+        """Returns the wait after a call that ended with ``error``. Raises an error if no time is left for one."""
         self._failures += 1
         wait = self._policy.back_off(self._failures, error.retry_delay, self._rng)
         if wait > self._patience:

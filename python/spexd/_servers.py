@@ -1,4 +1,4 @@
-"""Servers as a user names them, and the credentials that are shown to them."""
+"""Servers as a user names them, and the credentials for them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from spexd.errors import InvalidArgumentError, UnavailableError
 _MAX_FILE_BYTES = 1 << 20
 _MAX_TOKEN_BYTES = 4096
 _DNS = "dns:///"
-# W3C "Trace Context": version, ids and flags, and what later versions may add.
+# W3C "Trace Context": version, ids and flags, and the additions of later versions.
 _TRACEPARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})(-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2})(-.*)?", re.DOTALL
 )
 
-# As the C++ client's (client/connection/grpc_connection.cc): retries are this package's own, each channel has a
-# connection of its own, and a network that was cut is noticed within 30 s. Old grpcio looks an address up again before
-# it connects again, by default not within 30 s.
+# Equal to the C++ client's (client/connection/grpc_connection.cc): this package does its own retries, each channel has
+# its own connection, and a broken network is noticed within 30 s. Old grpcio looks an address up again before it
+# reconnects, by default not within 30 s.
 CHANNEL_OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -46,14 +46,14 @@ class Endpoint:
     tls_name: str = ""  # name that its certificate must have; "": the target's own
 
     def options(self) -> list[tuple[str, object]]:
-        """Options of the channel."""
+        """Returns the options of the channel."""
         name = [("grpc.ssl_target_name_override", self.tls_name)] if self.tls_name else []
         return [*CHANNEL_OPTIONS, *name]
 
 
 @dataclasses.dataclass(frozen=True)
 class Servers:
-    """Servers of one address, and what they are shown."""
+    """The servers of one address, and the credentials for them."""
 
     address: str
     credentials: grpc.ChannelCredentials | None  # None: plain text
@@ -62,7 +62,7 @@ class Servers:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What every call sends along."""
+        """The metadata of every call."""
         return (("authorization", "Bearer " + self.token), *self.trace) if self.token else self.trace
 
     @property
@@ -71,13 +71,14 @@ class Servers:
         return _DNS in self.address
 
     def find(self) -> tuple[Endpoint, ...]:
-        """The servers that the address has now."""
+        """Looks up the current servers of the address."""
         endpoints = find_servers(self.address)
         if not self.token or self.credentials is not None:
             return endpoints
         allowed = tuple(endpoint for endpoint in endpoints if _stays_here(endpoint.target))
         for endpoint in endpoints:
-            # Addresses of a name are left out while there are other servers; this very address was given by the user.
+            # Addresses of a name are left out if there are other servers; a literal address was given by the user and
+            # is an error.
             if endpoint not in allowed and not (allowed and endpoint.tls_name):
                 raise InvalidArgumentError(
                     f"the token would go to {endpoint.target} in plain text; give the server's TLS authorities"
@@ -85,14 +86,14 @@ class Servers:
         return allowed
 
     def channel_maker(self, kind: Any, server: Endpoint) -> Callable[[], Any]:
-        """Makes channels to ``server``. ``kind``: the module ``grpc`` or ``grpc.aio``."""
+        """Returns a function that makes channels to ``server``. ``kind``: the module ``grpc`` or ``grpc.aio``."""
         if self.credentials is None:
             return lambda: kind.insecure_channel(server.target, server.options())
         return lambda: kind.secure_channel(server.target, self.credentials, server.options())
 
 
 def find_servers(address: str) -> tuple[Endpoint, ...]:
-    """The servers of "a:1,b:2" or "dns:///name:port", each once, in that order.
+    """Returns the servers of "a:1,b:2" or "dns:///name:port", each once, in that order.
 
     >>> [server.target for server in find_servers("a:1, b:2,a:1")]
     ['a:1', 'b:2']
@@ -144,7 +145,7 @@ def make_servers(address: str, tls_ca: str, tls_cert: str, tls_key: str, token_f
 
 
 def trace_metadata(traceparent: str) -> tuple[tuple[str, str], ...]:
-    """What calls send of a W3C traceparent: version 00, or nothing if it is not valid.
+    """Returns the metadata of calls for a W3C traceparent: version 00, or nothing if it is not valid.
 
     >>> trace_metadata("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     (('traceparent', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'),)
@@ -191,5 +192,5 @@ def _stays_here(target: str) -> bool:
 
 
 def from_environment(value: str | None, variable: str) -> str:
-    """What was given, else the variable's value, else ""."""
+    """Returns ``value``, or the environment variable's value if it is None, or ""."""
     return value if value is not None else os.environ.get(variable, "")

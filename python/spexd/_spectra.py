@@ -1,4 +1,4 @@
-"""Spectra of targets in several arms, and what ``spex analyse`` fits to all of them together."""
+"""Spectra of targets in several arms, and the joint fits of ``spex analyse`` to all arms."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _ARRAYS = ("wave", "flux", "ivar", "mask", "resolution")
 
 
 class SpectraArm:
-    """The spectra of one arm, a row for each of the fibermap.
+    """The spectra of one arm, one row for each row of the fibermap.
 
-    The arrays are those that are analysed: changes in place count, and values that are assigned to an array are copied
-    into it.
+    Analyses use these arrays. They see changes in place; a value that is assigned to an attribute is copied into the
+    array.
     """
 
-    #: in capitals: the letter of a camera, or those of several that were combined (BRZ)
+    #: letter of a camera in capitals, or the letters of several that were combined (BRZ)
     name: str
     #: float64 [bin], Angstrom in vacuum, uniform; read-only
     wave: np.ndarray
-    #: float32 [row, bin], in the units of the file; of frames electron / Angstrom
+    #: float32 [row, bin], in the units of the file; electron / Angstrom if made from frames
     flux: np.ndarray
     #: float32 [row, bin], 1 / flux^2
     ivar: np.ndarray
-    #: uint32 [row, bin]: bits; bins with any have no data
+    #: uint32 [row, bin], bits; bins with any bit set have no data
     mask: np.ndarray
-    #: float32 [row, diagonal, bin]: of 2 h + 1 diagonals, ``resolution[i, d + h, j]`` is R[j + d, j] of row i
+    #: float32 [row, diagonal, bin]: with 2 h + 1 diagonals, ``resolution[i, d + h, j]`` is R[j + d, j] of row i
     resolution: np.ndarray
 
     def __init__(self, native: Any) -> None:
@@ -61,11 +61,11 @@ class SpectraArm:
 class Spectra:
     """Spectra of targets in several arms. A row is a target, or one of its exposures.
 
-    Velocities and redshifts are of all arms together: those of ``spex analyse`` for a file of spectra, or for the
+    Velocities and redshifts are fitted to all arms together, as by ``spex analyse`` for a file of spectra or for the
     frames of an exposure. :func:`spexd.read_spectra` reads a file of spectra.
     """
 
-    #: the arms by their first wavelength
+    #: arms, ordered by their first wavelength
     arms: Mapping[str, SpectraArm]
     #: structured array [row]: the FIBERMAP, as :attr:`spexd.Frame.fibermap`
     fibermap: np.ndarray | None
@@ -73,23 +73,23 @@ class Spectra:
     exposure_map: np.ndarray | None
     #: structured array [row]: SCORES; None if the file has none
     scores: np.ndarray | None
-    #: values of the cards of the file's first header, as :attr:`spexd.Frame.header`; of frames, of the bluest one's
+    #: values of the cards of the file's first header; if made from frames, of the bluest frame's header
     header: Mapping[str, object]
 
     def __init__(self, frames: Iterable[Path | Frame], *, sky_subtracted: bool = False, threads: int = 0) -> None:
-        """The frames of one exposure's cameras, which must have the same NIGHT, EXPID, spectrograph and TARGETIDs. The
-        arm is the letter of CAMERA. Spectra are copied.
+        """Combines the frames of one exposure's cameras, which must have the same NIGHT, EXPID, spectrograph and
+        TARGETIDs. An arm is named by the letter of CAMERA. The spectra are copied.
 
         Args:
-            frames: frames, or paths of their files, in any order. From those with the sky in them, the sky that
-                :meth:`spexd.Frame.sky` finds is subtracted first. Flat-field before, by
-                :meth:`spexd.Frame.sky_subtracted`. A frame has no sky if its header has IN_SKY, or if its file is named
-                ``sframe-*`` or ``cframe-*``.
-            sky_subtracted: the frames have no sky in them any more, whatever they are called.
-            threads: that find the sky; 0: one per processor. The result does not depend on it.
+            frames: frames, or paths of their files, in any order. If a frame contains the sky, the sky that
+                :meth:`spexd.Frame.sky` finds is subtracted first; flat-field such a frame before, with
+                :meth:`spexd.Frame.sky_subtracted`. A frame counts as sky-subtracted if its header has IN_SKY, or if its
+                file is named ``sframe-*`` or ``cframe-*``.
+            sky_subtracted: whether all frames are sky-subtracted, whatever they are called.
+            threads: threads that find the sky; 0: one per processor. The result does not depend on it.
 
         Raises:
-            InvalidArgumentError: frames of different exposures, two of one camera, or one without a FIBERMAP.
+            InvalidArgumentError: the frames are of different exposures, two are of one camera, or one has no FIBERMAP.
         """
         if isinstance(frames, (str, os.PathLike, Frame)):
             raise InvalidArgumentError(
@@ -127,8 +127,8 @@ class Spectra:
 
     @property
     def selected_rows(self) -> np.ndarray:
-        """int64: the rows that are analysed unless others are asked for: those with a good FIBERSTATUS
-        (COADD_FIBERSTATUS; 0 but for the bits 3 and 20) and an OBJTYPE other than SKY and BAD."""
+        """The rows that are analysed by default (int64). Their FIBERSTATUS or COADD_FIBERSTATUS is 0 except for bits 3
+        and 20, and their OBJTYPE is neither SKY nor BAD."""
         return np.array(_native.select_rows(self._native), np.int64)
 
     def velocities(
@@ -144,36 +144,37 @@ class Spectra:
         models: bool = False,
         threads: int = 0,
     ) -> np.ndarray:
-        """Velocities of stars, each from all arms together: the table RVTAB of ``spex analyse --velocity``, to the bit.
-        ``astropy.table.Table(...)`` takes it.
+        """Fits velocities of stars, each to all arms together. Returns the table RVTAB of ``spex analyse --velocity``,
+        to the bit. ``astropy.table.Table(...)`` accepts it.
 
         Columns, with X for each arm, or for each camera of an arm that combines several: VRAD, VRAD_ERR, VRAD_ERR_COND,
         VSINI in km/s; the templates' parameters, each with its error (_ERR); CHISQ_TOT, CHISQ_C_TOT (continua without a
-        star), NPIX_TOT; CHISQ_X, CHISQ_C_X, NPIX_X; VRAD_X, VRAD_ERR_X (the velocity that the arm alone has, all else
-        as all tell it); DCHI2, V2; RVS_WARN (bits: docs/analysis.md); FIBER, REF_ID, REF_CAT, TARGET_RA, TARGET_DEC,
-        TARGETID, EXPID where the fibermap has them; NUMEXP (rows that were fitted together); SN_X; SUCCESS.
+        star), NPIX_TOT; CHISQ_X, CHISQ_C_X, NPIX_X; VRAD_X, VRAD_ERR_X (the velocity from this arm alone, with all
+        other parameters from the joint fit); DCHI2, V2; RVS_WARN (bits: docs/analysis.md); FIBER, REF_ID, REF_CAT,
+        TARGET_RA, TARGET_DEC, TARGETID, EXPID if the fibermap has them; NUMEXP (number of rows fitted together); SN_X;
+        SUCCESS.
 
-        The work is done by the processor, without the GIL. Ctrl-C stops it. What it assumes, and where it fails, is in
-        docs/analysis.md.
+        The fit runs on the processor, without the GIL. Ctrl-C stops it. docs/analysis.md says what it assumes, and
+        where it fails.
 
         Args:
             templates: path of a library of templates, or a :class:`spexd.Templates` for several calls.
-            rows: numbers of rows, or a mask [row]; default: :attr:`selected_rows`. The table has them in this order.
-            per_target: the rows of a TARGETID are fitted together, in the order of their first rows; else each row is
-                fitted by itself.
+            rows: row numbers, or a mask [row]; default: :attr:`selected_rows`. The table has them in this order.
+            per_target: whether the rows of a TARGETID are fitted together, in the order of their first rows; otherwise
+                each row is fitted separately.
             exclude: pairs of wavelengths, Angstrom; bins between the two have no weight. Default: 4300 to 4450 for
                 files of spectra, as in rvspecfit; nothing for frames. ``exclude=[]``: nothing.
-            most: velocities are looked for from -most to most, km/s.
-            degree: of the polynomial that the templates are scaled by in each arm, 0 to 20.
+            most: the velocities that are searched are -most to most, km/s.
+            degree: degree, 0 to 20, of the polynomial that scales the templates in each arm.
             rotation: whether stars may rotate.
-            models: adds columns named as the HDUs of the files: X_MODEL, float32 [bin], of each of :attr:`arms`, the
-                model of the first exposure; CHI2 [scanned velocity, every 25 km/s from -most], the least chi-square of
-                all templates, and X_CHI2, what each arm adds to it. NaN where there is none.
+            models: whether to add columns named as the HDUs of the files: X_MODEL, float32 [bin], for each of
+                :attr:`arms`, the model of the first exposure; CHI2 [scanned velocity, every 25 km/s from -most], the
+                least chi-square of all templates; X_CHI2, each arm's part of it. NaN if there is none.
             threads: 0: one per processor. The result does not depend on it.
 
         Raises:
-            InvalidArgumentError: rows that are not there or twice, no TARGETID for per_target, templates with a hole,
-                or that do not reach far enough.
+            InvalidArgumentError: a row is missing or named twice, there is no TARGETID for per_target, or the templates
+                have a hole or do not cover the wavelengths.
         """
         library = templates if isinstance(templates, Templates) else Templates(templates)
         options = _native.VelocityOptions()
@@ -192,10 +193,10 @@ class Spectra:
         sigma: float = 60.0,
         threads: int = 0,
     ) -> np.ndarray:
-        """Redshifts of emission-line galaxies, each from all arms together: the table ZLINES of ``spex analyse
-        --lines``, to the bit.
+        """Finds redshifts of emission-line galaxies, each from all arms together. Returns the table ZLINES of ``spex
+        analyse --lines``, to the bit.
 
-        Columns: TARGETID, FIBER, EXPID, TARGET_RA, TARGET_DEC where the fibermap has them; the others as in
+        Columns: TARGETID, FIBER, EXPID, TARGET_RA, TARGET_DEC if the fibermap has them; the others as in
         :meth:`spexd.Frame.redshifts`.
 
         Args:
@@ -235,33 +236,33 @@ class Spectra:
 
 
 class Analysis:
-    """What a server fitted to spectra; see :meth:`spexd.Client.analyse`. A table is None if it was not asked for. One
-    that could not be made raises its error when it is asked for; the others are not harmed."""
+    """The products that a server fitted to spectra; see :meth:`spexd.Client.analyse`. A table is None if it was not
+    asked for. If it could not be made, accessing it raises its error; the other tables are not affected."""
 
-    #: how the job ran
+    #: server, engine and times of the job
     job: JobInfo
 
     def __init__(self, files: dict[str, bytes], failed: dict[str, tuple[int, str]], job: JobInfo) -> None:
         self.job = job
         self._files, self._failed = files, failed
-        self._tables: dict[str, np.ndarray] = {}  # those that were looked at
+        self._tables: dict[str, np.ndarray] = {}  # the tables that were accessed
 
     @property
     def files(self) -> Mapping[str, bytes]:
-        """The FITS files that were made: "velocities", "models" and "redshifts", which ``spex analyse`` calls
-        ``rvtab_*``, ``rvmod_*`` and ``zlines_*``; identical to these to the byte, on processors with the same
+        """The FITS files that were made, by the names "velocities", "models" and "redshifts". ``spex analyse`` calls
+        them ``rvtab_*``, ``rvmod_*`` and ``zlines_*``; its files are identical, byte for byte, on processors with the same
         instruction set."""
         return types.MappingProxyType(self._files)
 
     @property
     def errors(self) -> Mapping[str, SpexdError]:
-        """Of the files that could not be made; empty if nothing went wrong."""
+        """The errors of the files that could not be made, by name; empty if nothing went wrong."""
         return types.MappingProxyType({name: error_of(*failed) for name, failed in self._failed.items()})
 
     @property
     def velocities(self) -> np.ndarray | None:
-        """The table of :meth:`Spectra.velocities`. With ``models=True`` it has the columns that this adds, in float32,
-        but X_MODEL only if the models could be made (:attr:`errors`)."""
+        """The table of :meth:`Spectra.velocities`. With ``models=True`` it also has the float32 columns of the
+        models; X_MODEL is missing if the models could not be made (:attr:`errors`)."""
         return self._table("velocities", "RVTAB")
 
     @property
@@ -279,7 +280,7 @@ class Analysis:
         return self._tables.get(name)
 
     def _models(self, velocities: Any) -> list[tuple[str, np.ndarray]]:
-        """The columns that are images of the files."""
+        """Returns the columns that are images in the files."""
         columns = []
         if "models" in self._files:
             models = self._open("models")
@@ -299,22 +300,22 @@ class Analysis:
 
 
 def read_spectra(path: Path, *, threads: int = 0) -> Spectra:
-    """Reads a file of targets' spectra, ``coadd-*`` or ``spectra-*``, of ``spex coadd``, :meth:`spexd.Coadd.to_fits` or
-    the pipeline: for each arm HDUs as B_WAVELENGTH, B_FLUX, B_IVAR, B_MASK and B_RESOLUTION, and a FIBERMAP. ``.gz``
-    too.
+    """Reads a file of targets' spectra, ``coadd-*`` or ``spectra-*``, from ``spex coadd``, :meth:`spexd.Coadd.to_fits`
+    or the pipeline. It has HDUs such as B_WAVELENGTH, B_FLUX, B_IVAR, B_MASK and B_RESOLUTION for each arm, and a
+    FIBERMAP. It may be compressed (``.gz``).
 
     Args:
-        path: of the file.
-        threads: that read it; 0: one per processor.
+        path: path of the file.
+        threads: threads that read it; 0: one per processor.
 
     Raises:
-        InvalidArgumentError: it is no such file; the message names the HDU.
+        InvalidArgumentError: the file does not have this form; the message names the HDU.
     """
     return Spectra._from_file(path, threads)
 
 
 def _without_sky(frame: Frame, name: str, sky_subtracted: bool, threads: int) -> Any:
-    """The extension's frame without its own sky."""
+    """Returns the extension's frame, sky-subtracted if it contained the sky."""
     native = frame._to_native()
     if sky_subtracted or not _native.has_sky(native, os.fsencode(name)):
         return native
@@ -331,7 +332,7 @@ def _check_threads(threads: int) -> None:
 
 
 def ranges_of(exclude: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Pairs of wavelengths, Angstrom. InvalidArgumentError: they are no pairs."""
+    """Returns pairs of wavelengths, Angstrom. InvalidArgumentError: ``exclude`` does not consist of pairs."""
     try:
         ends = np.array(exclude, np.float64)
     except (TypeError, ValueError):
@@ -344,6 +345,6 @@ def ranges_of(exclude: Sequence[tuple[float, float]]) -> list[tuple[float, float
 
 
 def _table_of(columns: Sequence[tuple[str, Any]]) -> np.ndarray:
-    """One structured array of the extension's columns; those of types that numpy lacks are left out."""
+    """Returns one structured array of the extension's columns. Columns of types that numpy lacks are left out."""
     values = [(name, it if isinstance(it, np.ndarray) else _cards.column_of(*it)) for name, it in columns]
     return structured([(name, array) for name, array in values if array is not None])

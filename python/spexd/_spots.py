@@ -16,7 +16,7 @@ from spexd.engine import Psf
 from spexd.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, PermissionDeniedError, SpexdError
 
 _BLOCK = 2880  # bytes of FITS
-_MAX_RESIDUAL = 0.001  # pixels, of traces whose degree is chosen here
+_MAX_RESIDUAL = 0.001  # pixels; limit for traces whose degree is chosen here
 _MAX_CHOSEN_DEGREE = 15
 _MAX_DEGREE = 63
 _MAX_FIBRES = 20000
@@ -25,12 +25,12 @@ _MAX_SIDE = 32768  # pixels of the CCD
 _MAX_SPOT_SIDE = 63  # pixels
 _MAX_SAMPLES = 64  # of a pixel along an axis
 _MAX_IMAGES = 4096
-_MAX_POSITION = 1e9  # on the slit, and Angstrom
+_MAX_POSITION = 1e9  # on the slit, or Angstrom
 _MAX_CAMERA = 60  # characters
-_MIN_PSFERR = 1e-9  # readers take 0 for a file that states none
+_MIN_PSFERR = 1e-9  # smaller values cannot be told from 0, which means that the file states none
 
 _Cards = Mapping[str, object]
-_Hdu = tuple[str, np.ndarray, _Cards]  # name, image, and cards beside those of every image
+_Hdu = tuple[str, np.ndarray, _Cards]  # name, image, and cards besides those of every image
 
 
 def psf_from_spots(
@@ -52,39 +52,40 @@ def psf_from_spots(
     camera: str = "",
     overwrite: bool = False,
 ) -> Psf:
-    """Writes the PSF of any instrument from sampled traces and images of its spots, and reads it.
+    """Writes the PSF of any instrument, from sampled traces and images of its spots, and reads it.
 
     Spots between positions and wavelengths are interpolated linearly, and placed on the CCD's pixels as if the light of
-    each sample were spread evenly over the sample. Negative light of a spot counts as 0.
+    each sample were spread evenly over the sample. Negative light in a spot counts as 0.
 
     Args:
-        path: of the file to write. It has its name once it is complete and was read without an error.
-        wavelengths: [wavelength], ascending, two or more: where the traces are sampled, Angstrom in vacuum. Spectra can
-            be extracted between the first and the last.
+        path: path of the file to write. The file gets this name once it is complete and was read without an error.
+        wavelengths: [wavelength], ascending, at least two: where the traces are sampled, Angstrom in vacuum. Spectra
+            can be extracted between the first and the last.
         x: [fibre, wavelength]: CCD column of each spot's centre; integers are centres of pixels. A fibre whose samples
             are all NaN in ``x`` and ``y`` is lost: it has no spectrum.
-        y: [fibre, wavelength]: CCD row, likewise. Rows may rise or fall with the wavelength.
-        spots: [position, wavelength, row, column]: images, each value the light in a sample. The file has them
-            scaled to sum 1, float32 as such and other numbers as float64.
-        oversampling: samples to a CCD pixel along each axis, 1 to 64. An image need not be a whole number of pixels.
+        y: [fibre, wavelength]: CCD row of each spot's centre. Rows may rise or fall with the wavelength.
+        spots: [position, wavelength, row, column]: images; each value is the light in a sample. The file stores them
+            scaled to sum 1, float32 as float32 and other numbers as float64.
+        oversampling: samples per CCD pixel along each axis, 1 to 64. An image need not be a whole number of pixels.
         image_shape: rows and columns of the CCD.
         spot_positions: [position], ascending: where on the slit the images are, in any unit. Default: fibre numbers
-            from 0, where each fibre has images or all have the same.
-        spot_wavelengths: [wavelength] of the images, ascending, Angstrom. They need not be those of the traces, and may
-            be left out where there is one.
-        fibre_positions: [fibre], on the axis of ``spot_positions`` and within it. Default: fibre numbers from 0; with a
-            single position all fibres are there.
-        centre: column and row, in samples from 0, of the place in the images that is on the trace. Default: the middle,
+            from 0, if there are images for each fibre or one for all.
+        spot_wavelengths: [wavelength] of the images, ascending, Angstrom. They may differ from those of the traces, and
+            may be omitted if there is only one.
+        fibre_positions: [fibre], on the axis of ``spot_positions`` and within its range. Default: fibre numbers from 0;
+            with a single position, that position for all fibres.
+        centre: column and row, in samples from 0, of the point of the images that is on the trace. Default: the middle,
             (columns - 1) / 2 and (rows - 1) / 2.
-        degree: of the Legendre series in wavelength that are fitted to ``x`` and ``y``. Default: for each the lowest
-            whose largest residual is less than 0.001 pixels, at most 15 and at most half the number of wavelengths.
+        degree: degree of the Legendre series in wavelength that are fitted to ``x`` and ``y``. Default: for each the
+            lowest whose largest residual is less than 0.001 pixels, at most 15 and at most half the number of
+            wavelengths.
         psferr: fractional error of the PSF model, for chi2pix.
         fibre_min: number of the first fibre.
-        camera: name of the camera; frames of another one are refused. "": any.
-        overwrite: whether a file of this name may be replaced.
+        camera: name of the camera; frames of other cameras are refused. "": any camera.
+        overwrite: whether an existing file may be replaced.
 
     Raises:
-        spexd.AlreadyExistsError: the file is there, and ``overwrite`` is False.
+        spexd.AlreadyExistsError: the file exists, and ``overwrite`` is False.
         spexd.InvalidArgumentError: the message names the argument, its value and the limit.
     """
     file = os.fsdecode(path)
@@ -115,7 +116,7 @@ def psf_from_spots(
 
 
 def _trace_hdus(waves: np.ndarray, x: np.ndarray, y: np.ndarray, degree: int | None) -> list[_Hdu]:
-    """XTRACE and YTRACE: series of the fibres, whose coefficients are NaN for those that are lost."""
+    """Returns XTRACE and YTRACE: the series of the fibres, with NaN as coefficients of lost fibres."""
     samples = {"x": _array("x", x, "fibre, wavelength"), "y": _array("y", y, "fibre, wavelength")}
     fibres = len(samples["x"])
     for name, values in samples.items():
@@ -146,7 +147,8 @@ def _trace_hdus(waves: np.ndarray, x: np.ndarray, y: np.ndarray, degree: int | N
 
 
 def _fit(name: str, waves: np.ndarray, values: np.ndarray, good: np.ndarray, degree: int | None) -> np.ndarray:
-    """Legendre series [fibre, coefficient] of the fibres ``good``: of a degree, or of the lowest that suffices."""
+    """Returns Legendre series [fibre, coefficient] of the fibres ``good``: of the given degree, or of the lowest
+    that suffices."""
     t = 2 * (waves - waves[0]) / (waves[-1] - waves[0]) - 1
     most = min(_MAX_CHOSEN_DEGREE, len(waves) // 2)
     for tried in [degree] if degree is not None else range(most + 1):
@@ -174,7 +176,7 @@ def _images(spots: np.ndarray, oversampling: int) -> np.ndarray:
             f"oversampling {samples} a spot covers at most {_MAX_SPOT_SIDE} pixels"
         )
     sums = images.sum(axis=(2, 3), dtype=np.float64)
-    wrong = ~(np.isfinite(sums) & (sums > 0))  # a number that is not finite makes no finite sum
+    wrong = ~(np.isfinite(sums) & (sums > 0))  # sums with a number that is not finite are not finite
     if wrong.any():
         position, wave = np.argwhere(wrong)[0]
         raise InvalidArgumentError(
@@ -185,7 +187,7 @@ def _images(spots: np.ndarray, oversampling: int) -> np.ndarray:
 
 
 def _slit(spot_positions: np.ndarray | None, fibre_positions: np.ndarray | None, images: int, fibres: int) -> list[_Hdu]:
-    """SPOTPOS and FIBERPOS."""
+    """Returns SPOTPOS and FIBERPOS."""
     numbers = np.arange(fibres, dtype=np.float64)
     if spot_positions is None and images in (1, fibres):
         spot_positions = numbers[:images]
@@ -206,7 +208,7 @@ def _slit(spot_positions: np.ndarray | None, fibre_positions: np.ndarray | None,
 
 
 def _of_images(name: str, values: np.ndarray | None, images: int) -> np.ndarray:
-    """Positions or wavelengths of images along an axis of ``spots``."""
+    """Returns the positions or wavelengths of images along an axis of ``spots``."""
     if values is None:
         raise InvalidArgumentError(f"{name} is missing: spots has {images} of them")
     numbers = _ascending(name, values, least=1)
@@ -236,7 +238,7 @@ def _camera(camera: str) -> dict[str, str]:
 
 
 def _array(name: str, values: np.ndarray, axes: str) -> np.ndarray:
-    """Numbers with as many axes as are named."""
+    """Returns an array of numbers with as many axes as are named."""
     array = np.asarray(values)
     if array.dtype.kind not in "fiu" or array.ndim != len(axes.split(",")):
         raise InvalidArgumentError(f"{name} has shape {array.shape} and type {array.dtype}, must be numbers [{axes}]")
@@ -284,7 +286,7 @@ def _number(name: str, value: float, least: float, most: float) -> float:
 
 
 def _publish(file: str, primary: _Cards, hdus: Sequence[_Hdu]) -> None:
-    """Writes a file under another name, and gives it its own once it was read without an error."""
+    """Writes a file under a temporary name, reads it, and renames it if there was no error."""
     folder, name = os.path.split(file)
     partial = os.path.join(folder, f".{name}.spexd-{os.urandom(4).hex()}")
     try:
@@ -309,7 +311,7 @@ def _publish(file: str, primary: _Cards, hdus: Sequence[_Hdu]) -> None:
 
 
 def _pieces(primary: _Cards, hdus: Sequence[_Hdu]) -> Iterator[bytes | memoryview]:
-    """The bytes of a FITS file: a primary HDU without data, and images."""
+    """Yields the bytes of a FITS file: a primary HDU without data, and images."""
     yield _header({"SIMPLE": True, "BITPIX": 8, "NAXIS": 0, "EXTEND": True, **primary})
     for name, image, cards in hdus:
         axes = {f"NAXIS{k + 1}": side for k, side in enumerate(reversed(image.shape))}

@@ -23,24 +23,24 @@ FrameLike = Path | Frame
 
 @dataclasses.dataclass
 class Coadd:
-    """Exposures that were added target by target, camera by camera."""
+    """Exposures added target by target and camera by camera."""
 
-    #: by their first wavelength, the spectra of the cameras of each letter, "B", "R" or "Z". A row for each target, in
-    #: the order in which the frames have them first; a target without a frame in the arm has NODATA there. The fibermap
-    #: is the same in all, and has COADD_FIBERSTATUS, the bits that all exposures have
+    #: spectra of the cameras of each letter, "B", "R" or "Z", ordered by their first wavelength. A row for each target,
+    #: in the order in which the frames first have it; a target without a frame in the arm has NODATA. The fibermap is
+    #: the same in all arms, and has COADD_FIBERSTATUS, the bits that all exposures have
     arms: dict[str, Frame]
     #: int64 [row]: TARGETID
     target_ids: np.ndarray
-    #: int64 [row]: how many exposures were added; the cameras of an exposure (EXPID) count once
+    #: int64 [row]: number of exposures that were added; the cameras of an exposure (EXPID) count as one
     exposures: np.ndarray
     _exposure_table: Any = dataclasses.field(default=None, repr=False, compare=False)
 
     @property
     def frame(self) -> Frame:
-        """The spectra of a coadd of one arm.
+        """The spectra of a coadd with one arm.
 
         Raises:
-            InvalidArgumentError: there are several.
+            InvalidArgumentError: the coadd has several arms.
         """
         if len(self.arms) != 1:
             raise InvalidArgumentError(f"the coadd has the arms {', '.join(self.arms)}; take one of Coadd.arms")
@@ -48,12 +48,12 @@ class Coadd:
 
     @property
     def exposure_map(self) -> np.ndarray | None:
-        """The EXP_FIBERMAP as a structured array, a row for each exposure of a target by a fibre: TARGETID, EXPID and,
-        where all frames have them, NIGHT, FIBER and FIBERSTATUS. None if a frame has no EXPID."""
+        """The EXP_FIBERMAP as a structured array, a row for each exposure of a target by a fibre, with TARGETID,
+        EXPID and, if all frames have them, NIGHT, FIBER and FIBERSTATUS. None if a frame has no EXPID."""
         return _cards.table_of(self._exposure_table)
 
     def to_fits(self, path: Path) -> None:
-        """Writes the file that ``spex coadd`` would write, which desispec's ``read_spectra`` reads."""
+        """Writes the file that ``spex coadd`` would write. desispec's ``read_spectra`` reads it."""
         ids, exposures = (np.ascontiguousarray(values, np.int64) for values in (self.target_ids, self.exposures))
         natives = [frame._to_native() for frame in self.arms.values()]
         process.call(
@@ -67,14 +67,15 @@ class Coadd:
 
 
 class SkyPca:
-    """Principal components of what the sky model leaves in the sky fibres of frames. They show what it misses, and
-    when; do not subtract them, because that would remove emission lines."""
+    """Principal components of the residuals that the sky model leaves in the sky fibres of frames. They show what
+    the model misses, and when. Do not subtract them, because that would remove emission lines."""
 
     def __init__(self, native: Any) -> None:
         self._native = native
-        #: float64 [component]: variances, the largest first; noise has 1
+        #: float64 [component]: variances, largest first, in units of the variance of noise
         self.variances: np.ndarray = native.variances
-        #: float64 [component, bin]: of length 1, in residuals over their errors; their largest element is positive
+        #: float64 [component, bin]: vectors of length 1, in residuals over their errors; the largest element of each is
+        #: positive
         self.vectors: np.ndarray = native.vectors
         #: float64 [bin]: mean of the residuals over their errors
         self.mean: np.ndarray = native.mean
@@ -82,16 +83,17 @@ class SkyPca:
         self.wave = np.array(native.grid.values())
         #: float64 [frame, component]: rms over the frame's sky spectra; NaN for a frame without any
         self.amplitudes: np.ndarray = native.amplitudes()
-        #: int64 [frame]: sky spectra that were added
+        #: int64 [frame]: number of sky spectra that were added
         self.spectra: np.ndarray = native.spectra()
 
     @property
     def noise_edge(self) -> float:
-        """The variance that noise alone exceeds once in ten thousand times. Components with less mean nothing."""
+        """The variance that noise alone exceeds once in ten thousand times. Components with a smaller variance mean
+        nothing."""
         return float(self._native.noise_edge)
 
     def to_fits(self, path: Path) -> None:
-        """Writes the file that ``spex pca`` would write, which ``spex plot`` draws."""
+        """Writes the file that ``spex pca`` would write. ``spex plot`` draws it."""
         process.call(self._native.write, os.fsencode(path))
 
     def __repr__(self) -> str:
@@ -110,23 +112,23 @@ def coadd(
     barycentric: bool = False,
     threads: int = 0,
 ) -> Coadd:
-    """Adds exposures of the same targets (TARGETID of the fibermaps) with weights ivar: ``spex coadd``, to the bit.
-    Sky fibres are left out.
+    """Adds exposures of the same targets (TARGETID of the fibermaps) with weights ivar, as ``spex coadd`` does, to the
+    bit. Sky fibres are left out.
 
-    The frames of cameras of one letter are an arm, with a grid of its own. Frames are read one after the other. With
-    one of the three options below they are shifted against each other by small velocities. Then each arm is on the grid
-    of its first frame, nothing is resampled, and all frames are in memory (docs/analysis.md).
+    The frames of cameras of one letter make an arm, with its own grid. Frames are read one after the other. With one of
+    the three options below they are shifted against each other by small velocities. Each arm is then on the grid of its
+    first frame, nothing is resampled, and all frames are in memory at once (docs/analysis.md).
 
     Args:
-        frames: frames without their sky, or paths of their files.
-        velocities: at which each frame sees light, km/s, in the order of the frames.
-        velocity_column: the column of the fibermaps that has them, fibre by fibre.
-        barycentric: they follow from each frame's pointing and time, and the coadd is barycentric.
-        threads: of a coadd with shifts; 0: one per processor. The result does not depend on it.
+        frames: sky-subtracted frames, or paths of their files.
+        velocities: velocities at which each frame sees light, km/s, in the order of the frames.
+        velocity_column: column of the fibermaps that has these velocities, fibre by fibre.
+        barycentric: whether the velocities follow from each frame's pointing and time; the coadd is then barycentric.
+        threads: threads of a coadd with shifts; 0: one per processor. The result does not depend on it.
 
     Raises:
         InvalidArgumentError: the grids of an arm differ, a frame has no TARGETID, there is no target, or fibres of an
-            exposure would be added twice; names the frame.
+            exposure would be added twice; the message names the frame.
     """
     if (velocities is not None) + (velocity_column is not None) + barycentric > 1:
         raise InvalidArgumentError("velocities, velocity_column and barycentric exclude each other; give one")
@@ -156,21 +158,22 @@ def pca(
     clip: float = 5.0,
     threads: int = 0,
 ) -> SkyPca:
-    """Principal components of the residuals of sky fibres over frames of one grid: ``spex pca``, to the bit.
+    """Finds the principal components of the residuals of sky fibres over frames of one grid, as ``spex pca`` does, to
+    the bit.
 
     Needs 8 bytes of memory for each pair of bins, and 4 for each bin of a sky spectrum. Frames are read one after the
     other.
 
     Args:
         frames: frames with their sky, or paths of their files, in order of time.
-        components: how many, the largest variance first.
+        components: number of components, those with the largest variances.
         fiberflat: divides all frames first; see :meth:`Frame.sky`.
-        forget: factor of what came before with each frame, 0.01 to 1; 1: all frames count alike.
-        clip: residuals beyond so many sigma count as so many, 1 to 1e6.
+        forget: factor, 0.01 to 1, by which each frame multiplies the weight of earlier ones; 1: all frames count alike.
+        clip: limit of residuals in sigma, 1 to 1e6; larger ones are set to it.
         threads: 0: one per processor. The result does not depend on it.
 
     Raises:
-        InvalidArgumentError: a frame's grid differs, or it has no FIBERMAP; names the frame.
+        InvalidArgumentError: a frame's grid differs, or it has no FIBERMAP; the message names the frame.
         FailedPreconditionError: a frame has no sky fibre with data, or there are fewer than two sky spectra.
     """
     for option, value, least, most in (("forget", forget, 0.01, 1), ("clip", clip, 1, 1e6)):
@@ -185,7 +188,7 @@ def pca(
 
 
 def _named(frames: Iterable[FrameLike]) -> Iterator[tuple[Any, bytes]]:
-    """The extension's frames and what errors and files call them. Files are read when they are needed."""
+    """Yields the extension's frames, and their names for errors and files. Files are read when they are needed."""
     if isinstance(frames, (str, os.PathLike, Frame)):
         raise InvalidArgumentError("frames must be a list of frames or paths, not one of them")
     for number, frame in enumerate(frames):

@@ -1,4 +1,4 @@
-"""The same client for asyncio. Needs grpcio and protobuf."""
+"""The client for asyncio. Needs grpcio and protobuf."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ T = TypeVar("T")
 
 
 class AsyncStream:
-    """Bundles as they finish, in any order; then ``await stream.frame()``. Closing it before its end stops the job on
-    the server, but not a detached one."""
+    """The bundles of a job as they finish, in any order; then ``await stream.frame()``. Closing the stream early
+    stops the job on the server, unless it is detached."""
 
     def __init__(self, flow: Flow[Frame]) -> None:
         self._result: list[Frame] = []
@@ -41,7 +41,7 @@ class AsyncStream:
         return await self._steps.__anext__()
 
     async def frame(self) -> Frame:
-        """The whole frame; waits for what is still to come."""
+        """Returns the whole frame; waits for the remaining bundles."""
         async for _ in self:
             pass
         if not self._result:
@@ -60,8 +60,8 @@ class AsyncStream:
 
 
 class AsyncClient:
-    """Talks to spexd from one event loop; calls and their results are those of :class:`spexd.Client`. A task that is
-    cancelled ends its call, and so its job, but not a detached one. Files are read in threads."""
+    """A client of spexd for one event loop. Calls and results are those of :class:`spexd.Client`. Cancelling a task
+    ends its call and its job, unless the job is detached. Files are read in threads."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class AsyncClient:
         token_file: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        """Arguments as :class:`spexd.Client`; make it in a running event loop. Names are looked up now, and
-        again for each call, in a thread."""
+        """Arguments are those of :class:`spexd.Client`. Must be made in a running event loop. Names are looked up
+        now, and again for each call in a thread."""
         servers = servers_of(address, tls_ca, tls_cert, tls_key, token_file)
         self._directory = Directory(servers, grpc.aio)
         self._flows = Flows(self._directory, retry if retry is not None else RetryPolicy())
@@ -101,7 +101,7 @@ class AsyncClient:
         progress: Progress = None,
         **options: Any,
     ) -> Frame:
-        """As :meth:`spexd.Client.extract`."""
+        """See :meth:`spexd.Client.extract`."""
         return await _finish(self.stream(image, ivar, mask, psf, timeout=timeout, **options), progress)
 
     def stream(
@@ -114,7 +114,7 @@ class AsyncClient:
         timeout: float | None = None,
         **options: Any,
     ) -> AsyncStream:
-        """As :meth:`spexd.Client.stream`: ``async with`` and ``async for``."""
+        """See :meth:`spexd.Client.stream`; used with ``async with`` and ``async for``."""
         return AsyncStream(self._flows.run(job_of(image, ivar, mask, psf, options), deadline_of(timeout)))
 
     async def submit(
@@ -130,20 +130,20 @@ class AsyncClient:
         timeout: float | None = None,
         **options: Any,
     ) -> Submitted:
-        """As :meth:`spexd.Client.submit`."""
+        """See :meth:`spexd.Client.submit`."""
         submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep, deadline)
         return await _result(self._flows.submit(submission, deadline_of(timeout)))
 
     async def watch(self, job_id: str, *, timeout: float | None = None, progress: Progress = None) -> Frame:
-        """As :meth:`spexd.Client.watch`."""
+        """See :meth:`spexd.Client.watch`."""
         return await _finish(self.stream_job(job_id, timeout=timeout), progress)
 
     def stream_job(self, job_id: str, *, timeout: float | None = None) -> AsyncStream:
-        """As :meth:`spexd.Client.stream_job`."""
+        """See :meth:`spexd.Client.stream_job`."""
         return AsyncStream(self._flows.watch(job_id, deadline_of(timeout)))
 
     async def ack(self, frame: Frame) -> None:
-        """As :meth:`spexd.Client.ack`."""
+        """See :meth:`spexd.Client.ack`."""
         await _result(self._flows.ack(frame))
 
     async def analyse(
@@ -154,27 +154,27 @@ class AsyncClient:
         timeout: float | None = None,
         **options: Any,
     ) -> Analysis:
-        """As :meth:`spexd.Client.analyse`."""
+        """See :meth:`spexd.Client.analyse`."""
         return await _result(self._flows.analyse(analysis_of(spectra, templates, options), deadline_of(timeout)))
 
     async def job(self, job_id: str) -> jobs_pb2.JobRecord:
-        """As :meth:`spexd.Client.job`."""
+        """See :meth:`spexd.Client.job`."""
         return await _result(self._flows.job(job_id))
 
     async def jobs(self) -> list[jobs_pb2.JobRecord]:
-        """As :meth:`spexd.Client.jobs`."""
+        """See :meth:`spexd.Client.jobs`."""
         return await _result(self._flows.jobs())
 
     async def cancel(self, job_id: str) -> jobs_pb2.JobRecord:
-        """As :meth:`spexd.Client.cancel`."""
+        """See :meth:`spexd.Client.cancel`."""
         return await _result(self._flows.cancel(job_id))
 
     async def capabilities(self) -> list[extraction_pb2.Capabilities]:
-        """As :meth:`spexd.Client.capabilities`."""
+        """See :meth:`spexd.Client.capabilities`."""
         return await _result(self._flows.capabilities())
 
     async def psfs(self) -> list[registry_pb2.PsfInfo]:
-        """As :meth:`spexd.Client.psfs`."""
+        """See :meth:`spexd.Client.psfs`."""
         return await _result(self._flows.psfs())
 
 
@@ -189,8 +189,8 @@ async def _finish(stream: AsyncStream, progress: Progress) -> Frame:
 
 
 async def _drive(flow: Flow[T], result: list[T]) -> AsyncGenerator[Bundle, None]:
-    """Carries out a flow's steps in this event loop, yields its bundles and puts what it returns into ``result``.
-    Closing it ends the flow."""
+    """Carries out a flow's steps in this event loop, yields its bundles and puts its result into ``result``. Closing
+    it ends the flow."""
     answer: Any = None
     failure: Exception | None = None
     try:
@@ -230,16 +230,16 @@ async def _carry_out(step: Step) -> Any:
 
 
 async def _feed(call: Any, sending: Sending) -> None:
-    """Writes the messages of a call, each made in a thread: files are read for them. (gRPC's own feeding by an iterator
-    cancels a call that ends meanwhile, which hides why it ended.)"""
-    with contextlib.suppress(Exception):  # of writing to a call that has ended: its reader learns why
+    """Writes the messages of a call. Each is made in a thread, because making it reads files. gRPC's own feeding
+    from an iterator would cancel a call that ends meanwhile, and so hide why it ended."""
+    with contextlib.suppress(Exception):  # writing to a call that has ended fails; its reader learns why it ended
         while (message := await asyncio.to_thread(next, sending, None)) is not None:
             await call.write(message)
         await call.done_writing()
 
 
 async def _result(flow: Flow[T]) -> T:
-    """What a flow without bundles returns."""
+    """Returns the result of a flow without bundles."""
     result: list[T] = []
     async for _ in _drive(flow, result):
         raise AssertionError("the flow has bundles")

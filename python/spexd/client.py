@@ -1,4 +1,4 @@
-"""Jobs on a spexd server, or on the first of several that takes them. Needs grpcio and protobuf."""
+"""Jobs on a spexd server, or on the first of several servers that takes them. Needs grpcio and protobuf."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 
 class Stream:
-    """Bundles as they finish, in any order; then ``frame``. Closing it before its end stops the job on the server, but
-    not a detached one."""
+    """The bundles of a job as they finish, in any order; then ``frame``. Closing the stream early stops the job on
+    the server, unless it is detached."""
 
     def __init__(self, flow: Flow[Frame]) -> None:
         self._steps = self._drive(flow)
@@ -39,7 +39,7 @@ class Stream:
 
     @property
     def frame(self) -> Frame:
-        """The whole frame; waits for what is still to come."""
+        """The whole frame; waits for the remaining bundles."""
         for _ in self:
             pass
         if self._frame is None:
@@ -61,7 +61,7 @@ class Stream:
 
 
 class Client:
-    """Talks to spexd. Threads may share it. Results are those of ``spexd.extract``, to the bit."""
+    """A client of spexd. Threads may share it. Results equal those of ``spexd.extract``, to the bit."""
 
     def __init__(
         self,
@@ -73,16 +73,17 @@ class Client:
         token_file: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        """Connects when it is first needed. What is None comes from the environment, as with ``spex``.
+        """Connects when it is first needed. The environment replaces arguments that are None, as with ``spex``.
 
         Args:
-            address: "host:port", "unix:/path", "dns:///name:port" for all addresses of a name, or several, separated by
-                commas; else SPEXD_SERVER. A name is looked up now, and again for each call.
-            tls_ca: PEM file of the authorities that vouch for the server: talk TLS; else SPEXD_TLS_CA.
-            tls_cert: PEM file of the certificate to show; else SPEXD_TLS_CERT.
-            tls_key: PEM file of its key; else SPEXD_TLS_KEY.
-            token_file: file with the token to send; else SPEXD_TOKEN_FILE.
-            retry: how refused calls are tried again.
+            address: "host:port", "unix:/path", "dns:///name:port" for all addresses of a name, or several of these,
+                separated by commas; default: SPEXD_SERVER. Names are looked up now, and again for each call.
+            tls_ca: PEM file with the authorities that signed the server's certificate; switches TLS on; default:
+                SPEXD_TLS_CA.
+            tls_cert: PEM file with the client's certificate; default: SPEXD_TLS_CERT.
+            tls_key: PEM file with its key; default: SPEXD_TLS_KEY.
+            token_file: file with the token to send; default: SPEXD_TOKEN_FILE.
+            retry: policy for trying refused calls again.
         """
         servers = servers_of(address, tls_ca, tls_cert, tls_key, token_file)
         self._directory = Directory(servers, grpc, _close)
@@ -110,22 +111,24 @@ class Client:
         progress: Progress = None,
         **options: Any,
     ) -> Frame:
-        """Extracts the spectra of an image on a server; arguments as :func:`spexd.extract`, and
+        """Extracts the spectra of an image on a server. The arguments are those of :func:`spexd.extract` and the
+        following.
 
         Args:
-            upload: send the files' bytes; default: their absolute paths, which the server must see and allow. Arrays
-                are always sent.
+            upload: whether to send the files' bytes; default: their absolute paths are sent, which the server must see
+                and allow. Arrays are always sent.
             psf: also "sha256:HASH" of a PSF that the server holds.
-            trace_reference: also "sha256:HASH" of one that the server holds.
+            trace_reference: also "sha256:HASH" of a reference that the server holds.
             priority: -10 to 10; jobs of higher priority go first.
-            sky, redshifts: True: the server makes these products of the spectra too, into ``frame.products``, with the
-                meaning of :meth:`spexd.Frame.sky` and :meth:`spexd.Frame.redshifts`.
-            velocities: path of a library of templates, or a :class:`spexd.Templates`: makes velocities of stars, as
-                :meth:`spexd.Frame.velocities`; also "sha256:HASH" of one that the server holds.
-            fiberflat: path of a file as :meth:`spexd.Frame.sky` takes it, which divides the spectra first; also
-                "sha256:HASH" of one that the server holds.
+            sky, redshifts: whether the server also makes these products of the spectra, as :meth:`spexd.Frame.sky` and
+                :meth:`spexd.Frame.redshifts` do. They are in ``frame.products``.
+            velocities: path of a library of templates, or a :class:`spexd.Templates`, or "sha256:HASH" of one that the
+                server holds: makes velocities of stars, as :meth:`spexd.Frame.velocities` does.
+            fiberflat: path of a file as :meth:`spexd.Frame.sky` takes it, or "sha256:HASH" of one that the server
+                holds; divides the spectra before products are made.
 
-        A product that cannot be made harms neither the frame nor the others: ``frame.products.sky`` raises its error.
+        A product that cannot be made affects neither the frame nor the other products: ``frame.products.sky`` then
+        raises its error.
         """
         return self._finish(self.stream(image, ivar, mask, psf, timeout=timeout, **options), progress)
 
@@ -139,8 +142,8 @@ class Client:
         timeout: float | None = None,
         **options: Any,
     ) -> Stream:
-        """The same job, bundle by bundle as they finish. Checksums are checked; a refused job is tried again, but not
-        once a bundle has come::
+        """Does the same job as :meth:`extract`, and yields bundles as they finish. Checksums are verified. A refused
+        job is tried again, but not after the first bundle has arrived::
 
             with client.stream(path, psf=psf) as stream:
                 for bundle in stream:
@@ -163,28 +166,30 @@ class Client:
         timeout: float | None = None,
         **options: Any,
     ) -> Submitted:
-        """Brings a job that the server runs to its end, whatever becomes of this process; see :meth:`watch`.
+        """Submits a job that the server runs to its end, whatever happens to this process; see :meth:`watch`.
 
         Args:
-            request_id: 1 to 128 characters: the same again gives the same job; default: each call makes a job.
-            keep: seconds for which results stay after the job's end; 0: the server's time.
-            deadline: whole seconds from the submission after which the job ends with DeadlineExceededError if it has
-                not ended, whether it waits or runs; 0: none.
+            request_id: 1 to 128 characters. A call with the same id returns the same job; default: each call makes a
+                new job.
+            keep: seconds for which results are kept after the job's end; 0: the server's default.
+            deadline: whole seconds after submission; a job that has not ended by then, waiting or running, ends with
+                DeadlineExceededError; 0: none.
         """
         submission = Submission(job_of(image, ivar, mask, psf, options), request_id, keep, deadline)
         return _result(self._flows.submit(submission, deadline_of(timeout)))
 
     def watch(self, job_id: str, *, timeout: float | None = None, progress: Progress = None) -> Frame:
-        """Waits for a detached job and returns its frame, with the products that it was submitted for. It goes on after
-        broken connections and restarts of the server. The server keeps the results until :meth:`ack`."""
+        """Waits for a detached job and returns its frame, with the products that it was submitted with. Continues
+        after broken connections and restarts of the server. The server keeps the results until :meth:`ack`."""
         return self._finish(self.stream_job(job_id, timeout=timeout), progress)
 
     def stream_job(self, job_id: str, *, timeout: float | None = None) -> Stream:
-        """The same, bundle by bundle, each once."""
+        """Does the same as :meth:`watch`, and yields each bundle once."""
         return Stream(self._flows.watch(job_id, deadline_of(timeout)))
 
     def ack(self, frame: Frame) -> None:
-        """Lets the server remove the results of a frame that :meth:`watch` returned. Call it once they are safe."""
+        """Lets the server remove the results of a frame that :meth:`watch` returned. Call it once they are stored
+        safely."""
         _result(self._flows.ack(frame))
 
     def analyse(
@@ -195,67 +200,68 @@ class Client:
         timeout: float | None = None,
         **options: Any,
     ) -> Analysis:
-        """Velocities and redshifts of spectra that are there, each from all arms together: what
-        :meth:`Spectra.velocities` and :meth:`Spectra.redshifts` find, to the bit if the server uses processors with the
-        same instruction set as this one, and the files of ``spex analyse``::
+        """Fits velocities and redshifts to existing spectra on a server, each to all arms together. The results are
+        those of :meth:`Spectra.velocities` and :meth:`Spectra.redshifts`, to the bit if the server's processors have
+        the same instruction set as this one, and the files of ``spex analyse``::
 
             analysis = client.analyse("coadd.fits", "templates.fits", redshifts=True, upload=True)
             analysis.velocities["VRAD"], analysis.redshifts["Z"]
 
         Args:
-            spectra: path of a file of spectra, as :func:`spexd.read_spectra` takes it; or the frames of one exposure,
-                as :class:`spexd.Spectra` takes them, at most 16. Each of these is the path of its file, or a detached
-                job that has ended well and is not acknowledged: what :meth:`submit` returned, or "job:ID". Its frame
-                need not be fetched before; if the job made the sky, it is subtracted. All jobs must be on one server.
+            spectra: path of a file of spectra, as :func:`spexd.read_spectra` takes it; or at most 16 frames of one
+                exposure, as :class:`spexd.Spectra` takes them. Each frame is the path of its file, or a detached job
+                that has ended well and is not acknowledged: what :meth:`submit` returned, or "job:ID". The job's frame
+                need not be fetched first; if the job made the sky, it is subtracted. All jobs must be on one server.
             templates: asks for velocities: path of a library of templates, a :class:`spexd.Templates`, or "sha256:HASH"
                 of one that the server holds.
-            redshifts: True: asks for redshifts.
-            models: True: asks for the models of the velocities too.
+            redshifts: whether to find redshifts.
+            models: whether to also return the models of the velocities.
             per_target, degree, exclude: see :meth:`Spectra.velocities`.
-            arms: letters of the arms that are analysed, such as "BR"; default: all. A combined arm is taken whole or
-                not at all.
-            sky_subtracted: True: the frames have no sky in them any more, whatever they are called.
-            fiberflats: of frames with the sky in them: path of the file that divides each of them first, or
-                "sha256:HASH"; or a list with one for each frame, or None.
-            targetids: TARGETIDs whose rows are analysed; default: all. These and the following choose among
-                :attr:`Spectra.selected_rows`; a row must satisfy all.
-            min_snr: the median S/N of a bin, in the best arm, is above it.
-            min_exposure, max_exposure: EXPID is above the first, and at most the second.
-            objtypes: a regular expression, or several, of which one matches the beginning of the name of a bit that is
-                set in DESI_TARGET, such as "MWS_ANY" or "STD_".
-            upload: send the files' bytes; default: their absolute paths, which the server must see and allow.
+            arms: letters of the arms to analyse, such as "BR"; default: all. A combined arm is taken as a whole or not
+                at all.
+            sky_subtracted: whether all frames are sky-subtracted, whatever they are called.
+            fiberflats: for frames that contain the sky: path of the file that divides each of them first, or
+                "sha256:HASH"; or a list with one of these or None for each frame.
+            targetids: TARGETIDs whose rows are analysed; default: all. This and the following options select among
+                :attr:`Spectra.selected_rows`; a row must satisfy all of them.
+            min_snr: lower limit, exclusive, of the median S/N of a bin in the best arm.
+            min_exposure, max_exposure: EXPID must be above the first and at most the second.
+            objtypes: a regular expression, or several, one of which must match the beginning of the name of a bit that
+                is set in DESI_TARGET, such as ``MWS_ANY`` or ``STD_``.
+            upload: whether to send the files' bytes; default: their absolute paths are sent, which the server must see
+                and allow.
             priority: -10 to 10; jobs of higher priority go first.
             timeout: seconds.
 
         Raises:
             InvalidArgumentError: an option, file or HDU is wrong.
-            NotFoundError: a path that the server does not see, or no such job.
-            FailedPreconditionError: a job that has not ended or that failed, jobs on several servers, or a hash of a
-                fiberflat that the server does not hold.
+            NotFoundError: the server does not see a path, or a job does not exist.
+            FailedPreconditionError: a job has not ended or has failed, jobs are on several servers, or the server does
+                not hold a fiberflat with the given hash.
 
-        A file that cannot be made, as without the templates of a hash, harms neither the others nor the call: looking
-        at its table raises its error.
+        A file that cannot be made, for example because the server does not hold the templates of a hash, affects
+        neither the other files nor the call: accessing its table raises its error.
         """
         return _result(self._flows.analyse(analysis_of(spectra, templates, options), deadline_of(timeout)))
 
     def job(self, job_id: str) -> jobs_pb2.JobRecord:
-        """The record of a detached job, on whichever server has it."""
+        """Returns the record of a detached job, on whichever server has it."""
         return _result(self._flows.job(job_id))
 
     def jobs(self) -> list[jobs_pb2.JobRecord]:
-        """Records of the detached jobs of all servers, newest first on each."""
+        """Returns the records of the detached jobs of all servers, newest first for each."""
         return _result(self._flows.jobs())
 
     def cancel(self, job_id: str) -> jobs_pb2.JobRecord:
-        """Stops a detached job that has not ended; its results so far are removed."""
+        """Stops a detached job that has not ended, and returns its record. Its results so far are removed."""
         return _result(self._flows.cancel(job_id))
 
     def capabilities(self) -> list[extraction_pb2.Capabilities]:
-        """What each server is and does."""
+        """Returns each server's capabilities: what it is and what it can do."""
         return _result(self._flows.capabilities())
 
     def psfs(self) -> list[registry_pb2.PsfInfo]:
-        """PSFs that the servers keep warm, most recently used first on each."""
+        """Returns the PSFs that the servers keep warm, most recently used first for each."""
         return _result(self._flows.psfs())
 
     @staticmethod
@@ -305,7 +311,7 @@ def _carry_out(step: Step) -> Any:
 
 
 def _result(flow: Flow[T]) -> T:
-    """What a flow without bundles returns."""
+    """Returns the result of a flow without bundles."""
     steps = _drive(flow)
     try:
         next(steps)

@@ -25,15 +25,15 @@ class Psf:
         self._native = process.call(_native.load_psf, os.fsencode(path))
 
     def shifted(self, cx: np.ndarray | float = 0.0, cy: np.ndarray | float = 0.0) -> Psf:
-        """The PSF with moved traces, for jobs in this process. It keeps the name; ``content_hash`` becomes "".
+        """Returns the PSF with moved traces, for jobs in this process. It keeps the name; ``content_hash`` becomes "".
 
         Args:
             cx: coefficients [a, b] of the shift in columns, pixels (see :class:`spexd.AxisShifts`); a number shifts all
-                traces alike. Those of ``spexd.trace_shifts(...)`` move the PSF to the frame.
-            cy: of the shift in rows.
+                traces equally. Those of ``spexd.trace_shifts(...)`` move the PSF to the frame.
+            cy: coefficients of the shift in rows.
 
-        A frame extracted with ``psf.shifted(shifts.cx, shifts.cy)`` equals, to the bit, one extracted with
-        ``trace_shifts`` that measured them. :func:`spexd.write_shifted_psf` writes such a PSF.
+        A frame extracted with ``psf.shifted(shifts.cx, shifts.cy)`` equals, to the bit, one extracted with the option
+        ``trace_shifts`` that measured these shifts. :func:`spexd.write_shifted_psf` writes such a PSF.
         """
         moved = object.__new__(Psf)
         moved._native = process.call(_native.shift_psf, self._native, _series("cx", cx), _series("cy", cy))
@@ -41,12 +41,12 @@ class Psf:
 
     @property
     def name(self) -> str:
-        """The path that it was read from."""
+        """The path from which it was read."""
         return str(self._native.name)
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 of the file; "" of a shifted PSF. A server knows the PSF as ``"sha256:" + content_hash``."""
+        """SHA-256 of the file; "" for a shifted PSF. Servers call the PSF ``"sha256:" + content_hash``."""
         return str(self._native.content_hash)
 
     @property
@@ -81,12 +81,12 @@ def _series(name: str, coefficients: np.ndarray | float) -> np.ndarray:
 
 
 class Engine:
-    """A warm engine: its threads, or its device, and the PSFs that it prepared last.
+    """An engine with its threads or device, and the PSFs that it prepared last. It stays warm between calls.
 
-    Calls from several threads share it; each call's results are the same, to the bit, whatever else runs. It lives as
-    long as the object. A forked process (``multiprocessing`` with "fork") cannot use the engine of its parent: make one
-    there. It can make none if its parent was inside of spexd, in another thread, when it was forked, nor one on a GPU
-    if its parent used a GPU. Each of these raises FailedPreconditionError.
+    Threads may call it at the same time; each call's results are the same, to the bit, whatever else runs. It lives as
+    long as the object. A forked process (``multiprocessing`` with "fork") cannot use its parent's engine and must make
+    its own. It cannot make one if another thread of its parent was inside spexd at the fork, nor one on a GPU if its
+    parent used a GPU. Each of these raises FailedPreconditionError.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class Engine:
         """Makes an engine.
 
         Args:
-            device: "cpu"; "cuda", which fails where CUDA is not to be had; "auto", which then takes the CPU, and
+            device: "cpu"; "cuda", which fails if CUDA is not available; "auto", which uses the CPU in that case, and
                 ``note`` says why.
-            devices: CUDA devices, as CUDA counts them; default: the first.
-            threads: threads of the CPU engine and of reading; 0: one per processor.
+            devices: CUDA indices of devices; default: the first.
+            threads: threads of the CPU engine and for reading; 0: one per processor.
             psf_bytes: memory for PSFs that are kept prepared for later calls with the same grid.
         """
         if psf_bytes < 0:
@@ -120,12 +120,12 @@ class Engine:
 
     @property
     def device(self) -> str:
-        """For people, such as "AVX-512, 2 threads"."""
+        """Description of the device, such as "AVX-512, 2 threads"."""
         return str(self._native.device)
 
     @property
     def note(self) -> str:
-        """Why "auto" did not take CUDA, or ""."""
+        """Why "auto" did not choose CUDA, or ""."""
         return str(self._native.note)
 
     def __repr__(self) -> str:
@@ -238,9 +238,9 @@ _default: Engine | None = None
 
 
 def default_engine() -> Engine:
-    """The engine of :func:`spexd.extract`: ``Engine()``, made when it is first asked for, one for the process.
+    """Returns the engine of :func:`spexd.extract`: ``Engine()``, made on first use, one for the process.
 
-    Importing spexd starts nothing.
+    Importing spexd does not start it.
     """
     global _default
     with _lock:
@@ -250,7 +250,7 @@ def default_engine() -> Engine:
 
 
 def _forget() -> None:
-    """A forked process has neither the engine's threads nor the holder of the lock."""
+    """Forgets the engine and the lock: a forked process has neither the engine's threads nor the holder of the lock."""
     global _default, _lock
     _default, _lock = None, threading.Lock()
 
@@ -269,11 +269,11 @@ def extract(
 ) -> Frame:
     """Extracts the spectra of a CCD image in this process.
 
-    The GIL is released meanwhile. Ctrl-C stops the job within 0.2 s on the CPU, and raises KeyboardInterrupt.
+    The GIL is released during the call. Ctrl-C stops the job within 0.2 s on the CPU, and raises KeyboardInterrupt.
 
-    Arrays are read where they are if they are C-contiguous, have the machine's byte order and the types below; others
-    are converted first. They must not change during the call. The job then copies image and ivar once, by several
-    threads, because pixels that the mask excludes become 0 in the copies; it does not copy the mask.
+    Arrays are read in place if they are C-contiguous, in native byte order and of the types below; others are converted
+    first. They must not change during the call. The job then copies image and ivar once, by several threads, because
+    pixels that the mask excludes become 0 in the copies; it does not copy the mask.
 
     Args:
         image: path of a preprocessed frame (HDUs IMAGE, IVAR, MASK and FIBERMAP), or float32 [row, column], electron.
@@ -285,28 +285,28 @@ def extract(
             0.8 Angstrom.
         first_fibre: index in the PSF of the first fibre.
         fibre_count: number of fibres; default: to the last.
-        bundle_size: fibres that are solved together.
+        bundle_size: number of fibres that are solved together.
         psferr: fractional error of the PSF model, for chi2pix; default: the PSF's own.
         regularize: weight of a prior flux = 0 on every bin.
-        barycentric_correction: solve on the barycentric grid; needs the header's date and position.
-        scores: whether to compute them.
+        barycentric_correction: whether to solve on the barycentric grid; needs the date and position in the header.
+        scores: whether to compute scores.
         model: whether to return the 2-D model image.
-        trace_shifts: "off"; "auto", "x" or "xy": measures by how much the frame's traces are displaced from the PSF's,
-            and extracts with moved traces; "auto": in x alone if the header's FLAVOR is "flat", else in x and y. The
-            result is in ``frame.trace_shifts``. Shifts that cannot be measured are refused: they move nothing, and a
-            warning gives the reason.
-        trace_degrees: degrees, 0 to 5, of the shifts in x over fibres and over wavelength, and of those in y.
+        trace_shifts: "off"; "auto", "x" or "xy": measures the displacement of the frame's traces from the PSF's, and
+            extracts with moved traces. "auto": in x alone if the header's FLAVOR is "flat", else in x and y. The result
+            is in ``frame.trace_shifts``. Shifts that cannot be measured are refused: they move nothing, and a warning
+            gives the reason.
+        trace_degrees: four degrees, 0 to 5: of the shifts in x over fibres and over wavelength, then of those in y.
         trace_required: whether a refusal raises FailedPreconditionError.
-        trace_reference: path of a spectrum of known wavelengths, two columns of text, Angstrom in vacuum and light, such
-            as desispec's spec-sky.dat; default: in y, only differences between fibres are measured.
-        keep_on_device: whether the arrays also stay in the GPU's memory, as ``frame.on_device``. Raises UnimplementedError
-            on the CPU.
-        fibermap: path of a file with a FIBERMAP, instead of the image file's own.
+        trace_reference: path of a spectrum with known wavelengths, two columns of text, Angstrom in vacuum and light,
+            such as desispec's spec-sky.dat; default: in y, only differences between fibres are measured.
+        keep_on_device: whether the arrays also stay in the GPU's memory, as ``frame.on_device``. Raises
+            UnimplementedError on the CPU.
+        fibermap: path of a file with a FIBERMAP that replaces the image file's own.
         header: with an array: a mapping of keywords, an astropy Header, or cards of 80 characters.
         name: with an array: its name in headers and messages.
-        timeout: seconds after which the job is given up (DeadlineExceededError).
-        progress: True for a bar (needs tqdm), or a function of (bundles done, bundles in all). What it raises stops the
-            job and is raised here.
+        timeout: seconds after which the job is stopped with DeadlineExceededError.
+        progress: True for a bar (needs tqdm), or a function of (bundles done, bundles in all). An exception of the
+            function stops the job and is raised here.
 
     Raises:
         spexd.SpexdError: a subclass for each status code; the message names field or HDU, value and limit.
@@ -328,18 +328,19 @@ def trace_shifts(
     name: str = "array",
     threads: int = 0,
 ) -> TraceShifts:
-    """Measures the shifts of an image's traces against a PSF, without extraction, on the processor. The image is given
-    as to :func:`extract`.
+    """Measures the shifts of an image's traces against a PSF, on the processor and without extraction. The image is
+    given as for :func:`extract`.
 
     Args:
         reference: as ``trace_reference`` of :func:`extract`.
         axes: "auto", "x" or "xy", as ``trace_shifts`` of :func:`extract`.
         degrees: as ``trace_degrees`` of :func:`extract`.
-        bundle_size: fibres whose light may overlap.
+        bundle_size: number of fibres whose light may overlap.
         threads: 0: one per processor. The result does not depend on it.
 
     Returns:
-        Shifts of all fibres of the PSF. One that cannot be measured is "refused" and has a reason; it does not raise.
+        The shifts of all fibres of the PSF. An axis that cannot be measured is "refused" and has a reason; it does not
+        raise.
 
     Raises:
         spexd.SpexdError: a subclass for each status code; the message names field or HDU, value and limit.
@@ -355,14 +356,13 @@ def trace_shifts(
 
 
 def write_shifted_psf(psf: Path, shifts: TraceShifts, path: Path, *, image: str = "") -> None:
-    """Writes a PSF's file with traces moved by shifts that were measured against it, unless ``shifts.moved`` is False:
-    then with its own. A frame that is extracted with it equals, to the bit, one that was extracted with
-    ``trace_shifts``.
+    """Writes a PSF's file with its traces moved by shifts that were measured against it, or unmoved if ``shifts.moved``
+    is False. A frame extracted with the written PSF equals, to the bit, one extracted with the option ``trace_shifts``.
 
     Args:
-        psf: path of the PSF that the shifts were measured against.
-        shifts: ``frame.trace_shifts``, or what :func:`trace_shifts` returned.
-        path: of the file to write.
+        psf: path of the PSF against which the shifts were measured.
+        shifts: ``frame.trace_shifts``, or the result of :func:`trace_shifts`.
+        path: path of the file to write.
         image: name of the frame, for the header (IN_IMAGE).
     """
     process.call(_native.write_moved_psf, os.fsencode(psf), shifts._native, os.fsencode(path), image)

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 #: Bits of ``Frame.mask``.
 SOMEBADPIX = 1 << 0  # more than half of the spot lies on unusable pixels
-ALLBADPIX = 1 << 1  # less than 1e-4 of it lies on usable ones; set wherever NODATA is
-BADFIBERFLAT = 1 << 4  # the fiberflat tells nothing: its ivar is 0, its mask is set, or it is not positive
+ALLBADPIX = 1 << 1  # less than 1e-4 of the spot lies on usable pixels; set wherever NODATA is
+BADFIBERFLAT = 1 << 4  # the fiberflat has no value: its ivar is 0, its mask is set, or it is not positive
 BADSKY = 1 << 6  # there is no sky to subtract
 BAD2DFIT = 1 << 7  # the 2-D fit is bad: chi2pix far above its neighbours
-NODATA = 1 << 8  # no data: flux 0, ivar 0
+NODATA = 1 << 8  # no data: flux and ivar are 0
 BADFIBER = 1 << 9  # a fatal bit of FIBERSTATUS: the spectrum is not its target's
 
 _PLANES = {
@@ -47,22 +47,22 @@ _processes.register_values()
 
 @dataclasses.dataclass(frozen=True)
 class JobInfo:
-    """How a job ran. Times are in seconds."""
+    """The server, engine and times of a job. Times are in seconds."""
 
-    engine: str = ""  # "cpu (AVX-512, 2 threads)"
-    psf_hash: str = ""  # SHA-256 of the PSF's file
-    run_seconds: float = 0.0  # all of the job
-    engine_seconds: float = 0.0  # preparing and extracting
-    queue_seconds: float = 0.0  # on a server: waiting for a slot
-    stages: Mapping[str, float] = dataclasses.field(default_factory=dict)  # summed over threads
-    job_id: str = ""  # on a server
-    server: str = ""  # its address
-    last_sequence: int = 0  # of a detached job: number of its last event
+    engine: str = ""  #: such as "cpu (AVX-512, 2 threads)"
+    psf_hash: str = ""  #: SHA-256 of the PSF's file
+    run_seconds: float = 0.0  #: the whole job
+    engine_seconds: float = 0.0  #: preparation and extraction
+    queue_seconds: float = 0.0  #: time in the queue of a server
+    stages: Mapping[str, float] = dataclasses.field(default_factory=dict)  #: seconds of each stage, summed over threads
+    job_id: str = ""  #: id of a job on a server
+    server: str = ""  #: address of the server
+    last_sequence: int = 0  #: number of the last event of a detached job
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a frame's file needs beside its arrays, as the extension holds it."""
+    """The contents of a frame's file besides the arrays, as objects of the extension."""
 
     grid: Any
     origin: Any
@@ -70,7 +70,7 @@ class Source:
     first_fibre: int
 
     def native(self) -> Any:
-        """A frame of the extension, without spectra."""
+        """Returns a frame of the extension, without spectra."""
         native = _native.Frame()
         native.grid, native.origin, native.scores = self.grid, self.origin, self.scores
         native.first_fibre = self.first_fibre
@@ -81,14 +81,14 @@ class Source:
 class Frame:
     """Spectra of some fibres on one wavelength grid.
 
-    Arrays may be changed in place and are written as they are; their shapes must stay.
+    Arrays may be changed in place and are written as they are; their shapes must not change.
     """
 
     #: float32 [fibre, bin], electron / Angstrom
     flux: np.ndarray
-    #: float32 [fibre, bin], 1 / flux^2
+    #: float32 [fibre, bin], 1 / flux^2: inverse variance
     ivar: np.ndarray
-    #: uint32 [fibre, bin], bits SOMEBADPIX, ALLBADPIX, BAD2DFIT, NODATA
+    #: uint32 [fibre, bin]: bits SOMEBADPIX, ALLBADPIX, BAD2DFIT, NODATA
     mask: np.ndarray
     #: float32 [fibre, 11, bin]: ``resolution[i, d + 5, j]`` is R[j + d, j] of fibre i
     resolution: np.ndarray
@@ -98,40 +98,40 @@ class Frame:
     wave: np.ndarray
     #: index in the PSF of the first fibre
     first_fibre: int
-    #: structured array [fibre], or None: the FIBERMAP rows of these fibres
+    #: structured array [fibre]: the FIBERMAP rows of these fibres; None if there is no FIBERMAP
     fibermap: np.ndarray | None
-    #: values of the cards of HDU FLUX without its checksums; they come from the input image and from the extraction.
-    #: COMMENT and HISTORY are tuples of lines
+    #: values of the cards of HDU FLUX without its checksums, from the input image and from the extraction. COMMENT and
+    #: HISTORY are tuples of lines
     header: Mapping[str, object]
-    #: float64 [fibre] each, by the pipeline's names; empty without scores
+    #: float64 [fibre] each: the scores, by the pipeline's names; empty if there are none
     scores: Mapping[str, np.ndarray]
-    #: float32 [row, column], electron: the 2-D model, where it was asked for
+    #: float32 [row, column], electron: the 2-D model, if it was asked for
     model: np.ndarray | None = None
-    #: the same arrays in a GPU's memory, where they were asked to stay; a copy of the frame by pickle has none
+    #: the same arrays in a GPU's memory, with ``keep_on_device``; None in a pickled copy
     on_device: DeviceSpectra | None = None
     #: bundles that could not be extracted, with reasons; their bins are NODATA
     failed_bundles: Sequence[str] = ()
-    #: what is strange about the inputs of a job that went well, one sentence each
+    #: anomalies of the inputs of a job that succeeded, one sentence each
     warnings: Sequence[str] = ()
     job: JobInfo = dataclasses.field(default_factory=JobInfo)
-    #: what the server made of the spectra, where a client asked for products
+    #: the products that the server made of the spectra, if a client asked for any
     products: Products | None = dataclasses.field(default=None, repr=False, compare=False)
     #: the same header as cards of 80 characters, with comments
     cards: Sequence[str] = dataclasses.field(default=(), repr=False)
     _source: Source | None = dataclasses.field(default=None, repr=False)
-    _shape: tuple[int, ...] = dataclasses.field(default=(), repr=False)  # that it was made with
-    _held: Any = dataclasses.field(default=None, repr=False, compare=False)  # what its arrays are views of, if any
-    _name: str = dataclasses.field(default="", repr=False, compare=False)  # path of the file that it was read from
+    _shape: tuple[int, ...] = dataclasses.field(default=(), repr=False)  # with which it was made
+    _held: Any = dataclasses.field(default=None, repr=False, compare=False)  # owner of the arrays' memory, if any
+    _name: str = dataclasses.field(default="", repr=False, compare=False)  # path of the file from which it was read
 
     @property
     def fibres(self) -> range:
-        """Indices in the PSF of the fibres."""
+        """Indices of the fibres in the PSF."""
         return range(self.first_fibre, self.first_fibre + len(self.flux))
 
     @property
     def trace_shifts(self) -> TraceShifts | None:
-        """The shifts of traces that were measured for this frame, also of one that was read from a file; None if they
-        were not asked for."""
+        """The trace shifts that were measured for this frame, also if it was read from a file; None if they were not
+        asked for."""
         native = None if self._source is None else self._source.origin.traces
         return None if native is None else TraceShifts._from_native(native, self.first_fibre)
 
@@ -143,7 +143,8 @@ class Frame:
         )
 
     def resolution_matrix(self, index: int) -> scipy.sparse.dia_matrix:
-        """R of the fibre at ``index`` of the arrays, [bin, bin]: compare a model m to the flux as R m. Needs scipy."""
+        """Returns R [bin, bin] of the fibre at ``index`` of the arrays. Compare R m, not a model m itself, to the
+        flux. Needs scipy."""
         import scipy.sparse
 
         half = self.resolution.shape[1] // 2
@@ -157,9 +158,10 @@ class Frame:
         return cls._from_native(native, cards=cards, _name=os.fsdecode(path))
 
     def to_fits(self, path: str | os.PathLike[str], model: str | os.PathLike[str] | None = None) -> None:
-        """Writes the file that ``spex`` would write, gzipped if the name ends in ".gz"; and the model image.
+        """Writes the file that ``spex`` would write, gzipped if the name ends in ".gz", and the model image if
+        ``model`` names a file.
 
-        Nothing half-written stays: the file has its name once it is complete.
+        A file gets its name only when it is complete.
         """
         if model is not None:
             if self.model is None:
@@ -169,24 +171,24 @@ class Frame:
         process.call(_native.write_frame, self._to_native(), os.fsencode(path))
 
     def sky(self, fiberflat: Fiberflat = None, *, threads: int = 0, device: str = "cpu") -> Sky:
-        """The sky that the fibres with OBJTYPE SKY see: that of ``spex analyse --sky``, to the bit.
+        """Fits the sky to the fibres with OBJTYPE SKY, as ``spex analyse --sky`` does, to the bit.
 
-        The products are computed by the processor, without the GIL, where the arrays are. Ctrl-C stops them.
-        What they assume, and where they fail, is in docs/analysis.md.
+        The processor computes it from the arrays in memory, without the GIL. Ctrl-C stops it. docs/analysis.md says
+        what the fit assumes, and where it fails.
 
         Args:
             fiberflat: divides the spectra first. Path of a file as desispec's ``read_fiberflat`` takes it (IVAR, MASK
-                and FIBERMAP may be missing), whose rows are found by FIBER; or numbers [fibre, bin] without errors, of
-                this frame's fibres. Where the frame has HELIOCOR, both are taken at WAVELENGTH / HELIOCOR.
+                and FIBERMAP may be missing), whose rows are found by FIBER; or numbers [fibre, bin] without errors, for
+                this frame's fibres. If the frame has HELIOCOR, both are evaluated at WAVELENGTH / HELIOCOR.
             threads: 0: one per processor. The result does not depend on it.
-            device: "cuda": made on a GPU, as by ``spex analyse --device cuda``; of the arrays there, without a copy, if
-                the frame stayed on one (``keep_on_device``) and its own arrays were not replaced. Then changes in place
-                count where they are: on the GPU those of ``on_device``.
+            device: "cuda": computes it on a GPU, as ``spex analyse --device cuda`` does. If the frame stayed on the GPU
+                (``keep_on_device``) and its own arrays were not replaced, the arrays there are used without a copy.
+                Changes in place then count where they were made: on the GPU, those of ``on_device``.
 
         Raises:
             InvalidArgumentError: the frame has no FIBERMAP with OBJTYPE, or the fiberflat lacks fibres or has
                 another grid.
-            ResourceExhaustedError: the GPU has no room.
+            ResourceExhaustedError: the GPU lacks memory.
             FailedPreconditionError: no sky fibre has data.
         """
         native = self._to_native()
@@ -195,10 +197,11 @@ class Frame:
         return Sky(process.call(_native.fit_sky, native, request), native)
 
     def sky_subtracted(self, sky: Sky | None = None, *, fiberflat: Fiberflat = None, threads: int = 0) -> Frame:
-        """A frame of these spectra without the sky, flat-fielded if the sky was: that of ``spex analyse --sframe``.
+        """Returns a frame of these spectra without the sky, flat-fielded if the sky was: that of ``spex analyse
+        --sframe``.
 
         Args:
-            sky: what :meth:`sky` made of this frame; default: makes it, with ``fiberflat`` and ``threads``.
+            sky: the result of :meth:`sky` for this frame; default: computes it, with ``fiberflat`` and ``threads``.
         """
         if sky is not None and fiberflat is not None:
             raise InvalidArgumentError("fiberflat: the sky was made with one or without; give it to frame.sky() alone")
@@ -222,26 +225,26 @@ class Frame:
         threads: int = 0,
         device: str = "cpu",
     ) -> np.ndarray:
-        """Velocities of stars: a row for each fibre that is no sky fibre, as in the file of ``spex analyse
-        --velocity-out``, to the bit. ``astropy.table.Table(...)`` takes it.
+        """Fits velocities of stars. Returns a row for each fibre that is not a sky fibre, as in the file of ``spex
+        analyse --velocity-out``, to the bit. ``astropy.table.Table(...)`` accepts the table.
 
-        Columns: TARGETID, FIBER, TARGET_RA, TARGET_DEC where the fibermap has them; ROW of the frame; VRAD, VRAD_ERR,
+        Columns: TARGETID, FIBER, TARGET_RA, TARGET_DEC if the fibermap has them; ROW of the frame; VRAD, VRAD_ERR,
         VRAD_ERR_COND, VSINI, V2 in km/s; the templates' parameters, each with its error (_ERR); CHISQ_TOT, CHISQ_C_TOT
         (a continuum without a star), NBIN, DCHI2, RVS_WARN (bits: docs/analysis.md).
 
         Args:
             templates: path of a library of templates, or a :class:`spexd.Templates` for several calls.
-            sky: what :meth:`sky` made of this frame; default: makes it.
-            sky_subtracted: the frame has no sky in it any more.
+            sky: the result of :meth:`sky` for this frame; default: computes it.
+            sky_subtracted: whether the frame is sky-subtracted already.
             fiberflat, device: see :meth:`sky`.
-            most: velocities are looked for from -most to most, km/s.
-            degree: of the polynomial that the templates are scaled by, 3 to 20.
+            most: the velocities that are searched are -most to most, km/s.
+            degree: degree, 3 to 20, of the polynomial that scales the templates.
             rotation: whether stars may rotate.
-            models: adds the columns MODEL and CONTINUUM [bin], electron / Angstrom, and CHI2 [scanned velocity, every
-                25 km/s from -most], the least chi-square of all templates.
+            models: whether to add the columns MODEL and CONTINUUM [bin], electron / Angstrom, and CHI2 [scanned
+                velocity, every 25 km/s from -most], the least chi-square of all templates.
 
         Raises:
-            InvalidArgumentError: no FIBERMAP, templates with a hole, or that do not reach far enough.
+            InvalidArgumentError: there is no FIBERMAP, or the templates have a hole or do not cover the wavelengths.
         """
         request = _products.request_of(threads, fiberflat, sky, sky_subtracted)
         self._take_device(request, device)
@@ -258,8 +261,8 @@ class Frame:
         threads: int = 0,
         device: str = "cpu",
     ) -> np.ndarray:
-        """Redshifts of emission-line galaxies: a row for each fibre that is no sky fibre, as in the file of ``spex
-        analyse --lines-out``, to the bit.
+        """Finds redshifts of emission-line galaxies. Returns a row for each fibre that is not a sky fibre, as in the
+        file of ``spex analyse --lines-out``, to the bit.
 
         Columns: the first as in :meth:`velocities`; Z, ZERR, ZWARN (0: accepted; bits: docs/analysis.md), DCHI2, SNR,
         GAP (secure above 25), Z2, NLINES.
@@ -274,8 +277,8 @@ class Frame:
         return _products.find_redshifts(self._to_native(), request, most, sigma)
 
     def plot(self, fibres: Sequence[int] | None = None, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Draws spectra of these fibres (indices in the PSF; default: the first three) with their errors. Masked bins
-        are left out. Needs matplotlib."""
+        """Draws the spectra of these fibres (indices in the PSF; default: the first three) with their errors,
+        without masked bins. Returns the axes. Needs matplotlib."""
         import matplotlib.pyplot as plt
 
         ax = ax if ax is not None else plt.subplots(figsize=(9, 4), layout="constrained")[1]
@@ -351,7 +354,7 @@ class Frame:
 
     def _to_native(self) -> Any:
         if self._held is not None and all(_same(getattr(self, name), getattr(self._held, name)) for name in _PLANES):
-            return self._held  # changes in place are seen there
+            return self._held  # its memory has the changes that were made in place
         assert self._source is not None
         native = self._source.native()
         fibres, _, bins = self._shape
@@ -365,7 +368,7 @@ class Frame:
 
 
 def _same(array: np.ndarray, view: np.ndarray) -> bool:
-    """Whether both are all of the same memory, in the same form."""
+    """Returns whether both arrays use all of the same memory, in the same form."""
     return (array.shape, array.dtype, array.__array_interface__["data"][0], array.strides) == (
         view.shape,
         view.dtype,

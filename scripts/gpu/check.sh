@@ -70,15 +70,15 @@ done
 mkdir -p "$logs" && logs=$(cd "$logs" && pwd) || exit 2
 export SPEXD_BIN=$here/bin SPEXD_CUDA_MODULE=$here/bin/libspexd_cuda.so SPEXD_REQUIRE_GPU=1
 [ -z "${SPEXD_GOLDENS:-}" ] && [ -d "$here/data" ] && export SPEXD_GOLDENS=$here/data
-# Sets this only for our programs: the machine's tools have their own libraries.
+# Set only for the programs of spexd: the machine's tools have their own libraries.
 libraries=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-# Products need cuBLAS, which lies wherever NVIDIA's packages put it.
+# Products need cuBLAS, which is wherever NVIDIA's packages put it.
 for library in /usr/local/cuda*/lib64/libcublas.so.* /opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib/libcublas.so.*; do
   [ -e "$library" ] && libraries=$libraries:$(dirname "$library")
 done
 ours() { timeout "$limit" env LD_LIBRARY_PATH="$libraries" "$@"; }
 
-# tool NAME: its path, wherever NVIDIA's packages put it.
+# tool NAME: prints the tool's path, wherever NVIDIA's packages put it.
 tool() {
   command -v "$1" && return
   local path
@@ -89,7 +89,7 @@ tool() {
 }
 
 table=() failed=0
-# record NAME CODE SECONDS NOTE
+# record NAME CODE SECONDS NOTE: adds a line to the table of what ran.
 record() {
   local result=ok
   if [ "$2" -ne 0 ]; then
@@ -100,10 +100,10 @@ record() {
   table+=("$(printf '%-34s %-8s %6d s  %s' "$1" "$result" "$3" "$4")")
 }
 
-# The first line of a log that matches, without colour or margin.
+# line PATTERN LOG: prints the first line of a log that matches, without colour or margin.
 line() { grep -m1 -aE "$1" "$2" | sed 's/^[= ]*//; s/  */ /g' | cut -c1-100; }
 
-# Prints the measurements in a test log, and the first message of the tests that failed.
+# Prints the measurements in a test log, and the first message of each failed test.
 digest() {
   awk '
     function cut(text) { return substr(text, 1, 200) }
@@ -137,14 +137,14 @@ run_tests() {
     digest "$log"
     passed=$(grep -acE '^\[       OK \] .*ms\)$' "$log") skipped=$(grep -acE '^\[  SKIPPED \] .*ms\)$' "$log")
     broken=$(grep -acE '^\[  FAILED  \] .*ms\)$' "$log")
-    # A program in which nothing ran shows nothing, unless it was to run little.
+    # A program in which no test ran proves nothing, unless a filter was given.
     if [ "$code" -eq 0 ] && [ "$passed" -eq 0 ] && [ "$filter" = '*' ]; then code=1; fi
     if [ "$code" -ne 0 ] && [ $((passed + broken)) -eq 0 ]; then tail -n 5 "$log"; fi
     record "$name" "$code" $((SECONDS - start)) "$passed passed, $broken failed, $skipped skipped"
   done
 }
 
-# sanitize TOOL PROGRAM FILTER: the program's tests that match, under the tool.
+# sanitize TOOL PROGRAM FILTER: runs the program's tests that match under the tool.
 sanitize() {
   local code start=$SECONDS name=$1-${2%_test} log
   log=$logs/$name.log
@@ -152,7 +152,7 @@ sanitize() {
   ours "$sanitizer" --tool "$1" --error-exitcode 9 --print-limit 50 "$here/bin/$2" --gtest_filter="$3" --gtest_color=no >"$log" 2>&1
   code=$?
   grep -aE '^=========|FAILED' "$log" | head -60
-  # A run in which no test ran shows nothing.
+  # A run in which no test ran proves nothing.
   if [ "$code" -eq 0 ] && ! grep -qaE '^\[  PASSED  \] [1-9]' "$log"; then code=1; fi
   record "$name" "$code" $((SECONDS - start)) "$(line 'SUMMARY' "$log")"
 }
@@ -179,7 +179,7 @@ run_bench() {
   record bench "$code" $((SECONDS - start)) "$logs/bench.json"
 }
 
-# start_server: spexd on ports of the kernel's choice; its address in $address.
+# start_server: starts spexd on ports that the kernel chooses; puts its address into $address.
 start_server() {
   rm -f "$work/ports.json"
   # shellcheck disable=SC2086
@@ -198,7 +198,7 @@ start_server() {
   address=$(sed -n 's/.*"grpc":"\([^"]*\)".*/\1/p' "$work/ports.json")
 }
 
-# load NAME ARGUMENT...: one run of spex load; its tables are shown.
+# load NAME ARGUMENT...: runs spex load once and shows its tables.
 load() {
   local name=$1 code start=$SECONDS log=$logs/$1.log
   shift
@@ -209,15 +209,16 @@ load() {
   record "$name" "$code" $((SECONDS - start)) "$logs/$name.json"
 }
 
-# scrape: the metrics of the server, without a program that the machine may lack.
+# scrape: prints the metrics of the server, without a program that the machine may lack.
 scrape() {
   # shellcheck disable=SC2016
   timeout 10 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$0" && printf "GET /metrics HTTP/1.0\r\n\r\n" >&3 && cat <&3' \
     "$(sed -n 's/.*"http_port": *\([0-9]*\).*/\1/p' "$work/ports.json")" 2>/dev/null
 }
 
-# watch_busy: until it is ended, twice a second: jobs that compute, how busy the busiest device is by spexd ("-": it does not
-# say; a value out of 0 to 1 goes before all others), and by nvidia-smi in percent ("-": not installed, "n/a": it does not say).
+# watch_busy: prints twice a second, until it is killed: the number of jobs that compute, how busy the busiest device is by
+# spexd ("-": not reported; a value outside of 0 to 1 takes precedence), and by nvidia-smi in percent ("-": not installed,
+# "n/a": not reported).
 watch_busy() {
   local theirs
   while true; do
@@ -237,8 +238,8 @@ watch_busy() {
   done
 }
 
-# judge_busy FILE: whether watch_busy saw, while jobs computed, devices that were busy, 0 to 1 of the time, and on average at most
-# twice as much or half as much as by nvidia-smi (or a tenth more or less). Where nvidia-smi does not say, spexd need not.
+# judge_busy FILE: checks that watch_busy saw busy devices while jobs computed, with values of 0 to 1, on average at most twice
+# and at least half of nvidia-smi's (or within a tenth). If nvidia-smi does not report, spexd need not.
 judge_busy() {
   awk '
     $1 > 0 {
@@ -263,28 +264,30 @@ judge_busy() {
     }' "$1"
 }
 
-# random_job: wavelengths, fibres and prior of a job, as flags of spex extract.
+# random_job: prints wavelengths, fibres and prior of a job, as flags of spex extract.
 random_job() {
   local first=${domain%,*} last=${domain#*,} steps=(0.8 0.8 0.8 0.5 0.4) from to
   local fibres=('-s 0 -n 1' '-s 0 -n 25' '-s 0 -n 50' '-s 25 -n 5' '-s 25 -n 25')
   from=$first to=$last
   case $((RANDOM % 4)) in
-    0) ;;                                           # all of it, off both ends of the CCD
-    1) to=$((first + 50 + RANDOM % 300)) ;;         # an end, and
-    2) from=$((last - 50 - RANDOM % 300)) ;;        # the other
+    0) ;;                                           # all wavelengths, beyond both ends of the CCD
+    1) to=$((first + 50 + RANDOM % 300)) ;;         # one end
+    2) from=$((last - 50 - RANDOM % 300)) ;;        # the other end
     3) from=$((first + RANDOM % (last - first - 200))) to=$((from + 5 + RANDOM % (last - from - 5))) ;;
   esac
   echo "-w $from,$to,${steps[RANDOM % ${#steps[@]}]} ${fibres[RANDOM % ${#fibres[@]}]} --regularize $((RANDOM % 4 / 3))e-2"
 }
 
-# sums FILE: what its HDUs' data add up to, which tells two results apart. A FITS file is cards of 80 bytes and whole blocks.
+# sums FILE: prints the checksums of its HDUs' data, which distinguish two results. A FITS file is cards of 80 bytes and whole
+# blocks.
 sums() {
   LC_ALL=C tr '\n\0' '  ' <"$1" | LC_ALL=C fold -b -w 80 |
     LC_ALL=C awk -F "'" '/^EXTNAME = / { name = $2; gsub(" ", "", name) } /^DATASUM = / { print name, $2 }' |
     grep -aE '^(FLUX|IVAR|MASK|RESOLUTION|CHI2PIX) '
 }
 
-# run_jobs NAME WORKERS ARGUMENT...: all jobs of $work/jobs, several at a time; $work/NAME-K tells of the result of job K.
+# run_jobs NAME WORKERS ARGUMENT...: runs all jobs of $work/jobs, several at a time; writes the checksums of job K to
+# $work/NAME-K.
 run_jobs() {
   local name=$1 workers=$2 worker k pids=()
   shift 2
@@ -303,7 +306,7 @@ run_jobs() {
 
 run_repeat() {
   local start=$SECONDS work k address server same=0
-  # Otherwise first launches wait for their code, and what runs at once later does not in a fresh process.
+  # Otherwise first launches wait for their code, so kernels that run at once later do not do so in a fresh process.
   local -x CUDA_MODULE_LOADING=EAGER
   echo "== $jobs random jobs in one spexd and in fresh processes"
   work=$(mktemp -d) || return
@@ -365,7 +368,7 @@ run_server() {
   note=$(judge_busy "$logs/busy.log")
   record busy $? $((SECONDS - start)) "$note"
 
-  # Killed under load: the client says so; started again, it serves.
+  # The server is killed under load, which the client must report; started again, it serves.
   start=$SECONDS
   # shellcheck disable=SC2086
   ours "$here/bin/spex" load --server "$address" --folder "$work" -p "$psf" -i $frames --quiet --no-ceiling --by path --clients 4 --frames 64 \
@@ -380,7 +383,7 @@ run_server() {
   code=$?
   wait "$server" 2>/dev/null
   tail -n 2 "$logs/killed.log"
-  # All done before it could be killed: nothing was shown, nor anything wrong.
+  # If all jobs were done before the kill, the exit code is 0: nothing was proved, but nothing is wrong.
   record killed $((code == 3 || code == 0 ? 0 : 1)) $((SECONDS - start)) "spex load: exit $code"
   if start_server; then
     load load-after --no-ceiling --by path --clients 2
@@ -394,8 +397,8 @@ run_server() {
   rm -rf "$work"
 }
 
-# submit_and_cancel LAST: brings jobs 0 to LAST of $work/list that have no id yet, and cancels some of those before. It ends
-# early once the server is gone.
+# submit_and_cancel LAST: submits jobs 0 to LAST of $work/list that have no id yet, and cancels some earlier ones. Ends early if
+# the server is gone.
 submit_and_cancel() {
   local k j
   for ((k = 0; k <= $1; ++k)); do
@@ -403,11 +406,11 @@ submit_and_cancel() {
     # shellcheck disable=SC2046
     ids[k]=$(ours "$here/bin/spex" submit -q --server "$address" --timeout 30 --request-id "job-$k" -i "${frames%% *}" \
       -p "$psf" $(sed -n $((k + 1))p "$work/list") 2>>"$logs/detached.log") || return
-    j=$((k - RANDOM % 3))  # one that waits or runs, most likely
+    j=$((k - RANDOM % 3))  # most likely one that waits or runs
     if [ $((RANDOM % 4)) -eq 0 ] && [ "$j" -ge 0 ] && [ -n "${ids[j]:-}" ]; then
       ours "$here/bin/spex" cancel --server "$address" "${ids[j]}" >>"$logs/detached.log" 2>&1
     fi
-    [ $((k % 5)) -ne 0 ] || scrape | grep -a '^spexd_detached_jobs{' >/dev/null || return  # not -q: scrape must be able to end
+    [ $((k % 5)) -ne 0 ] || scrape | grep -a '^spexd_detached_jobs{' >/dev/null || return  # not -q, so that scrape can finish
   done
 }
 
@@ -424,7 +427,7 @@ run_detached() {
   [ -n "$seed" ] || seed=$((RANDOM * 32768 + RANDOM))
   echo "seed $seed"
   RANDOM=$seed
-  # The jobs are whole frames, so that some wait.
+  # The jobs are whole frames, so that some wait in the queue.
   for ((k = 0; k < jobs; ++k)); do random_job; done >"$work/list"
   sed -i 's/ -s .*//' "$work/list"
   for ((round = 1; round <= rounds; ++round)); do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gathers what the GPU tests and benchmarks need into one folder, to be copied to a machine with a GPU that has no build:
+# Gathers the files for GPU tests and benchmarks into one folder, to be copied to a machine with a GPU and no build:
 #
 #   pack.sh BUILD_DIR OUT_DIR [--data PATH]... [--without-module] [--archive]
 #
@@ -51,8 +51,8 @@ if [ "$module" = yes ]; then
   programs+=("$found")
 fi
 
-# The C runtime must be that of the loader that starts the programs; libstdc++ that of the machine's own libraries; the
-# driver belongs to the GPU. The module looks cuBLAS up by itself: it is large, and there wherever NVIDIA's toolkit is.
+# The C runtime must match the loader that starts the programs, libstdc++ the machine's own libraries, and the driver the GPU.
+# The module looks cuBLAS up by itself: it is large, and installed wherever NVIDIA's toolkit is.
 not_packed='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|stdc\+\+|gcc_s|cuda|nvidia-.*)\.so.*)$'
 missing=$(for program in "${programs[@]}"; do ldd "$program" | awk '/not found/ {print $1}'; done | sort -u |
   grep -vE "$not_packed" || true)

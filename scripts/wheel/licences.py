@@ -13,13 +13,13 @@ import re
 import subprocess
 import sys
 
-# As copyright files name them, for all files of a source package that are not listed apart. These are mostly sources of tests,
-# documents and packaging, which are not in the libraries.
+# Licences that a wheel may contain, by their names in copyright files. The licence for all files of a source package
+# counts; files that are listed separately are mostly tests, documents and packaging, which are not in the libraries.
 ALLOWED = {
     "Apache-2.0", "BSD-3-Clause", "BSD-3-Clause~Google", "BSD-3-clause", "BSD-3-google", "BSD-variant", "BSL-1.0", "CFITSIO",
     "Expat", "GPL-3+ with GCC-exception-3.1", "LGPL-2.1+", "NVIDIA-CUDA",
 }
-# Where the copyright file is prose, or there is none.
+# Licences of packages whose copyright file is prose or missing.
 READ = {
     "c-ares": "Expat", "cfitsio": "CFITSIO", "gcc-12": "GPL-3+ with GCC-exception-3.1", "nanobind": "BSD-3-Clause",
     "NVIDIA CUDA runtime": "NVIDIA-CUDA",
@@ -37,7 +37,8 @@ def dpkg_query(*arguments):
 
 
 def packages_of(libraries):
-    """{Debian package: the libraries of a wheel that are from it}. auditwheel has put a hash into their names."""
+    """Returns {Debian package: the libraries of a wheel that are from it}. auditwheel has added a hash to their
+    names."""
     names = {library: re.sub(r"-[0-9a-f]{8}(?=\.)", "", library, count=1) for library in libraries}
     owners, packages = {}, {}
     for line in dpkg_query("--search", *(f"*/{name}" for name in names.values())).splitlines():
@@ -54,7 +55,7 @@ def packages_of(libraries):
 
 
 def licence_of(source, text):
-    """The licence of a source package, by the paragraph of its copyright file that is about all files."""
+    """Returns the licence of a source package, from the paragraph of its copyright file about all files."""
     paragraphs = re.findall(r"^Files:\s+\*\s*\n(?:.*\n)*?License:\s*(.*)", text, re.MULTILINE)
     licence = READ.get(source) or (paragraphs[0].strip() if paragraphs else "")
     if licence not in ALLOWED:
@@ -64,7 +65,7 @@ def licence_of(source, text):
 
 
 def sections(tree, components):
-    """What the wheel contains, as (heading, text)."""
+    """Returns (heading, text) for everything that the wheel contains."""
     texts = {}
     libraries = [path.name for path in tree.glob("*.libs/*")]
     bundled = packages_of(libraries) if libraries else {}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes stubs of two libraries that spexd's libraries are linked with, for features that spexd does not use: libcurl-gnutls
-# (CFITSIO, for URLs) and libgnutls (libmicrohttpd, for HTTPS). With the stubs a wheel needs neither them nor the 20
-# libraries that they need. Their functions fail, except those that their users call in any case, to initialise.
+# Makes stubs of two libraries that spexd's libraries link for features that spexd does not use: libcurl-gnutls (CFITSIO, for
+# URLs) and libgnutls (libmicrohttpd, for HTTPS). With the stubs a wheel needs neither them nor the 20 libraries that they need.
+# The stubs' functions fail, except those that are called in any case, to initialise.
 #
 #   scripts/wheel/stubs.sh FOLDER PROGRAM    FOLDER: where the stubs go; PROGRAM: is linked with both users
 set -euo pipefail
@@ -9,7 +9,7 @@ folder=$1
 program=$2
 mkdir -p "$folder"
 
-# stub LIBRARY USER: defines each symbol that USER takes from LIBRARY, in its version.
+# stub LIBRARY USER: defines each symbol that USER takes from LIBRARY, with its version.
 stub() {
   local library=$1 user kind symbol version nodes sources symbols
   user=$(ldd "$program" | awk -v name="$2" 'index($1, name) == 1 {print $3}')

@@ -16,7 +16,7 @@
 namespace spexd::testing {
 namespace {
 
-// The elements of a plain float32 or int32 image of any axes.
+// Returns the elements of a plain float32 or int32 image with any axes.
 template <typename T>
 std::vector<T> Elements(const FitsFile& file, const char* name) {
   const absl::string_view data = file.Get({name}).value()->data;
@@ -30,7 +30,7 @@ std::vector<T> Elements(const FitsFile& file, const char* name) {
   return values;
 }
 
-// Rows [first, first + rows) of a file's spectra.
+// Returns the rows [first, first + rows) of a file's spectra.
 Spectra SpectraOf(const FitsFile& file, const char* prefix, int64_t first, int64_t rows) {
   const auto hdu = [&](const char* name) { return absl::StrCat(prefix, name); };
   const int64_t bins = file.Get({hdu("FLUX")}).value()->axes[0];

@@ -1,4 +1,4 @@
-// The frame that the golden products were made of, and the products.
+// The frame from which the golden products were made, and the products.
 #ifndef SPEXD_TESTS_ANALYSIS_ANALYSIS_GOLDEN_H_
 #define SPEXD_TESTS_ANALYSIS_ANALYSIS_GOLDEN_H_
 
@@ -20,21 +20,21 @@ struct GoldenFrame {
   std::vector<int> sky_fibres, targets;
 };
 
-// The goldens of the golden files' folder. REQUIRES: all can be read.
+// Returns the golden products in the goldens' folder. REQUIRES: all can be read.
 GoldenFrame ReadGoldenFrame(const std::string& folder);
 Source OpenGolden(const std::string& folder, const std::string& file);
 Array<double, 2> GoldenImage(const std::string& folder, const std::string& file, const std::string& hdu);
 std::vector<double> GoldenColumn(const std::string& folder, const std::string& file, const std::string& hdu,
                                  const std::string& column);
 
-// How far velocities may be from the golden ones.
+// Tolerances of velocities relative to the golden ones.
 struct VelocityTolerances {
   double velocity = 0;                                                 // in units of the error
   double error = 0;                                                    // relative
   double chi2 = 0;                                                     // above the golden one
   double conditional_error = std::numeric_limits<double>::infinity();  // relative
 };
-// Expects the golden velocities, but of stars with a flag.
+// Expects the golden velocities, except for stars with a flag.
 void ExpectGoldenVelocities(const std::string& folder, const std::vector<StarVelocity>& stars,
                             const VelocityTolerances& tolerances);
 

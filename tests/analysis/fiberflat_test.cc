@@ -1,4 +1,4 @@
-// Fiberflats: which bins they spoil, whose grid they have, and which row is whose.
+// Fiberflats: the bins that they spoil, their grids, and the assignment of their rows.
 #include "core/products/inputs/fiberflat.h"
 
 #include <cmath>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// A frame of fibres first, first + 1, ... with a flux of 3 and an ivar of 2.
+// Returns a frame of fibres first, first + 1, ... with a flux of 3 and an ivar of 2.
 Frame FrameOf(int first, int fibres) {
   Frame frame = DarkFrame(fibres, 0.5);
   for (float& flux : frame.spectra.flux.flat()) flux = 3;
@@ -30,8 +30,8 @@ Frame FrameOf(int first, int fibres) {
   return frame;
 }
 
-// A fiberflat on the grid of these frames with `value` in all bins of a row, and 1 + k / 100 in that of
-// fibre k otherwise.
+// Returns a fiberflat on the grid of these frames with `value` in all bins; if `value` is 0, with 1 + k / 100
+// for fibre k.
 Fiberflat FlatOf(const std::vector<int64_t>& fibres, double value = 0) {
   const Frame frame = DarkFrame(1, 1);
   Fiberflat flat;
@@ -52,7 +52,7 @@ std::vector<int64_t> Numbers(int64_t first, int64_t count) {
   return numbers;
 }
 
-// Flux of each fibre in a bin, after the fiberflat.
+// Returns the flux of each fibre in a bin, after division by the fiberflat.
 std::vector<double> Divided(const Fiberflat& flat, const Frame& frame, int64_t bin = 7) {
   UsableSpectra spectra = MakeUsable(frame).value();
   EXPECT_THAT(ApplyFiberflat(flat, frame, &spectra), IsOk());
@@ -121,7 +121,7 @@ TEST(Fiberflat, IsTakenWhereTheDetectorSawABarycentricWavelength) {
 TEST(Fiberflat, MustHaveTheGridOfTheFrame) {
   const Frame frame = FrameOf(0, 1);
   Fiberflat flat = FlatOf({0}, 0.5);
-  for (double& wave : flat.wave) wave += 0.05;  // less than a part in 100,000
+  for (double& wave : flat.wave) wave += 0.05;  // less than one part in 100,000
   EXPECT_THAT(Divided(flat, frame), ElementsAre(6));
   for (double& wave : flat.wave) wave += 40;
   flat.name = "flat.fits";
@@ -149,7 +149,7 @@ TEST(Fiberflat, MayCountTheFibresOfASpectrograph) {
   const Frame third = FrameOf(1509, 2);
   EXPECT_THAT(Divided(FlatOf(Numbers(0, 30)), third), ElementsAre(3 / 1.09, 3 / 1.10));
   EXPECT_THAT(Divided(FlatOf(Numbers(1500, 30), 1.5), third), ElementsAre(2, 2));
-  // Numbers of another spectrograph are no count, nor are those of two spectrographs.
+  // Numbers of another spectrograph are not indices, nor are those of two spectrographs.
   EXPECT_THAT(Refusal(FlatOf(Numbers(1000, 30)), third), HasSubstr("no row for FIBER 1509, 1510"));
   EXPECT_THAT(Refusal(FlatOf(Numbers(0, 500)), FrameOf(1499, 2)), HasSubstr("no row for FIBER 1499, 1500"));
   Frame of_camera = third;
@@ -169,7 +169,7 @@ TEST(Fiberflat, OfNumbersAloneHasTheRowsOfTheFrame) {
               HasSubstr("has 1 rows, must have one for each of the 2 fibres"));
 }
 
-// A file with these HDUs of a fiberflat of 2 fibres and 3 bins, that of them named `other` with 4 bins.
+// Returns a file with these HDUs of a fiberflat of 2 fibres and 3 bins. The HDU named `other` has 4 bins.
 std::string FlatFile(const std::vector<std::string>& hdus, const std::string& other = "",
                      const std::vector<int>& fibres = {7, 5}) {
   FitsBuilder fits(1 << 16);

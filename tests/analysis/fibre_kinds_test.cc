@@ -1,4 +1,4 @@
-// Which fibres FIBERSTATUS takes out of products, and what they look like there.
+// The fibres that FIBERSTATUS excludes from products, and how products show them.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ constexpr int64_t kStuckPositioner = 1 << 1, kBrokenFibre = 1 << 2, kPoorPositio
                   kVariableThroughput = 1 << 14, kManyRejected = 1 << 21, kBadAmplifierB = 1 << 22,
                   kBadAmplifierR = 1 << 23;
 
-// A frame of camera r0, of an exposure of targets 100, 101, ... Fibres whose number is in `sky` are sky
+// Returns a frame of camera r0, of an exposure of targets 100, 101, ... Fibres with numbers in `sky` are sky
 // fibres.
 Frame FrameWith(const std::vector<int64_t>& status, const std::vector<int>& sky, float flux = 0) {
   const int fibres = static_cast<int>(status.size());

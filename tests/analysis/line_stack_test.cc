@@ -1,5 +1,5 @@
-// The stack of lines against pyrocko's parstack (Heimann et al. 2017), the program that stacks so for
-// seismograms.
+// Compares the stack of lines with pyrocko's parstack (Heimann et al. 2017), which stacks seismograms in this
+// way.
 #include "core/analysis/lines/line_stack.h"
 
 #include <gtest/gtest.h>
@@ -10,14 +10,14 @@
 namespace spexd::testing {
 namespace {
 
-// What pyrocko 2026.6.2 returns for the same, by numpy in double precision:
+// The values that pyrocko 2026.6.2 returns for the same input, by numpy in double precision:
 //
 //   position = (line * exp(k * step) - 6000) / 0.8             for redshift k and each line of [OIII]
 //   shifts  [k, 2 a], [k, 2 a + 1] = -floor(position), -(floor(position) + 1)
-//   weights [k, 2 a], [k, 2 a + 1] = ratio (1 - u), ratio u  with u = position - floor(position); 0 off the
-//   range result, offset = pyrocko.parstack.parstack([trace] * 4, numpy.zeros(4, int32), shifts, weights,
-//   method=0,
-//                                              lengthout=1, offsetout=0)
+//   weights [k, 2 a], [k, 2 a + 1] = ratio (1 - u), ratio u  with u = position - floor(position);
+//                                    0 outside of the range
+//   result, offset = pyrocko.parstack.parstack([trace] * 4, numpy.zeros(4, int32), shifts, weights,
+//                                              method=0, lengthout=1, offsetout=0)
 //
 // and the same with ratio^2 for the information.
 struct Stacked {
@@ -50,7 +50,7 @@ TEST(LineStack, IsPyrockosParstack) {
   ASSERT_STREQ(group.name, "[OIII]");
   StackedGroup stacked(plan.redshifts);
   AddToStack(group, plan.delays[2], trace, &stacked);
-  // Positions, of order 1e3, are rounded otherwise there.
+  // pyrocko rounds positions, of order 1e3, differently.
   for (const Stacked& expected : kByPyrocko) {
     EXPECT_NEAR(stacked.signal[expected.redshift], expected.signal, 1e-10) << expected.redshift;
     EXPECT_NEAR(stacked.information[expected.redshift], expected.information, 1e-10) << expected.redshift;

@@ -15,7 +15,7 @@ Frame DarkFrame(int fibres, double variance) {
   spectra.ivar.Assign({fibres, kFrameBins}, static_cast<float>(1 / variance));
   spectra.mask.Assign({fibres, kFrameBins});
   spectra.chi2pix.Assign({fibres, kFrameBins}, 1);
-  // Elements outside the matrix, which nobody may read, are far off.
+  // Elements outside of the matrix, which nobody may read, get a wrong value.
   spectra.resolution.Assign({fibres, kResolutionDiagonals, kFrameBins}, 1e9f);
   for (int i = 0; i < fibres; ++i) {
     const double sigma = 0.85 + 0.05 * (i % 5);

@@ -1,4 +1,4 @@
-// Small frames whose truth is known.
+// Small frames with known truth.
 #ifndef SPEXD_TESTS_ANALYSIS_MADE_UP_FRAME_H_
 #define SPEXD_TESTS_ANALYSIS_MADE_UP_FRAME_H_
 
@@ -14,16 +14,16 @@ namespace spexd::testing {
 inline constexpr int kFrameBins = 400;
 inline constexpr double kFirstWave = 6000, kWaveStep = 0.8;
 
-// A frame of fibres with Gaussian resolutions of their own, without light and with the same variance in all
-// bins.
+// Returns a frame without light whose fibres have different Gaussian resolutions, with the same variance in
+// all bins.
 Frame DarkFrame(int fibres, double variance);
 
-// Light of each fibre, as the frame sees it: R f.
+// Returns the light of a fibre as the frame sees it: R f.
 std::vector<double> Seen(const Frame& frame, int fibre, const std::vector<double>& light);
 void AddLight(const std::vector<double>& light, int fibre, Frame* frame);
 void AddNoise(std::mt19937* random, Frame* frame);
 
-// A continuum of 20 with bright lines: a sky.
+// Returns a sky: a continuum of 20 with bright lines.
 std::vector<double> SkyLight();
 
 }  // namespace spexd::testing

@@ -11,7 +11,7 @@ namespace {
 const double kLibraryFirst = std::log(5950.0);
 constexpr int kSamples = 2600;
 
-// A star of lines as deep as its parameter says, of sigma 40 km/s.
+// Returns the light of a star with lines of sigma 40 km/s and the given depth.
 double Star(double log_wave, double depth) {
   double light = 1 + 0.1 * std::sin(3 * log_wave);
   for (int k = 0; k < 25; ++k) {

@@ -1,4 +1,4 @@
-// Stars of one parameter, the depth of their lines, and a library of their templates.
+// Stars with one parameter, the depth of their lines, and a library of their templates.
 #ifndef SPEXD_TESTS_ANALYSIS_MADE_UP_STARS_H_
 #define SPEXD_TESTS_ANALYSIS_MADE_UP_STARS_H_
 
@@ -13,7 +13,7 @@ namespace spexd::testing {
 
 inline constexpr double kLibraryStep = 10 / kLightSpeed;
 
-// Templates of the depths 0.4, 0.8 and 1.2.
+// Templates with depths 0.4, 0.8 and 1.2.
 struct StarTemplates {
   StarTemplates();
   absl::StatusOr<TemplateLibrary> Make(double step = kLibraryStep) const;
@@ -22,7 +22,7 @@ struct StarTemplates {
   Array<float, 2> flux;
 };
 
-// The light of a star on the bins of a made-up frame, `scale` at the blue end. Velocities: km/s.
+// Returns the light of a star on the bins of a simulated frame, `scale` at the blue end. Velocities: km/s.
 std::vector<double> StarLight(double velocity, double depth, double scale, double vsini = 0);
 
 }  // namespace spexd::testing

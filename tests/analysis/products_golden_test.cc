@@ -1,4 +1,4 @@
-// Products of a real PSF's frame against those of the reference, in double precision.
+// Compares products of a real PSF's frame with those of the reference, in double precision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kFloat = 0x1p-23;  // goldens are stored in float32
 
-// The largest of |a - b| - relative |b|, over unit.
+// Returns the largest of (|a - b| - relative |b|) / unit.
 double Largest(const Array<double, 2>& a, const Array<double, 2>& b, const Array<double, 2>& unit,
                double relative) {
   double most = 0;
@@ -152,7 +152,7 @@ TEST(ShiftedCoaddGolden, IsTheReferences) {
   CoaddShifted({{{&from, 0}, grid, 17}, {{&from, 1}, grid, -23}}, grid, 3, &sum);
   struct Bin {
     int64_t bin;
-    double flux, ivar, resolution[3];  // of the main diagonal, two below and three above
+    double flux, ivar, resolution[3];  // on the main diagonal, two below and three above it
   };
   const Bin bins[] = {{100,
                        45.57640373070335,

@@ -1,4 +1,5 @@
-// Coadds of exposures that are shifted against each other, against dense linear algebra and against a truth.
+// Compares coadds of exposures that are shifted against each other with dense linear algebra and with a
+// truth.
 #include "core/analysis/coadd/shifted_coadd.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ namespace {
 
 const WavelengthGrid kGrid = {kFirstWave, kWaveStep, kFrameBins};
 
-// Absorption and emission that bins can hold, at any position in bins.
+// Returns absorption and emission that the bins can sample, at any position in bins.
 double LightAt(double position) {
   double light = 30;
   for (int line = 0; line < 40; ++line) {
@@ -29,7 +30,7 @@ double LightAt(double position) {
   return light;
 }
 
-// A frame that sees this light shifted, and adds it.
+// Returns a frame that sees this light shifted.
 Frame SeenAt(double velocity, int fibres, double variance) {
   Frame frame = DarkFrame(fibres, variance);
   std::vector<double> light;
@@ -66,7 +67,8 @@ TEST(ShiftTaps, AreAWindowedSincOfSumOne) {
 }
 
 TEST(ShiftTaps, AreThoseOfTheReferenceForAVelocity) {
-  // The reference implementation's (numpy), for 17 km/s at bin 1000 of a grid of 0.8 Angstrom from 5760 on.
+  // The values of the reference implementation (numpy), for 17 km/s at bin 1000 of a grid of 0.8 Angstrom
+  // from 5760 on.
   const WavelengthGrid grid = {5760, 0.8, 2326};
   const ShiftTaps taps = TapsAt(PositionInCoadd(grid, 1000, 17, grid));
   EXPECT_EQ(taps.first + kShiftHalf, 1000);
@@ -89,7 +91,7 @@ Matrix Product(const Matrix& a, const Matrix& b) {
 }
 
 // The same by dense matrices: eigenvalues of A, its square root and its inverse. REQUIRES: the exposures have
-// no weight where light from outside of the grid is missing.
+// no weight where they lack light from outside of the grid.
 struct DenseCoadd {
   std::vector<double> flux, ivar;
   Matrix resolution;
@@ -201,7 +203,7 @@ TEST(ShiftedCoadd, WithoutShiftIsTheExposureItselfAndTheCoaddOnOneGrid) {
   }
 }
 
-// Light as the coadd sees it, and pulls of the coadd from it.
+// Compares the coadd with the light as the coadd sees it.
 TEST(ShiftedCoadd, OfSimulatedExposuresHasErrorsAsItSaysAndIndependentBins) {
   constexpr int kTargets = 12, kEnd = 20;
   const std::vector<double> velocities = {0, 17, -23};
@@ -263,7 +265,7 @@ TEST(ShiftedCoadd, MarksBinsWithoutDataAndTakesGridsThatBeginElsewhere) {
   EXPECT_EQ(coadd.flux(0, 170), 0);
   for (const float value : coadd.flux.flat()) EXPECT_TRUE(std::isfinite(value));
 
-  // The second frame says that its bins are 7 further to the red, where the light is.
+  // The second frame claims that its bins, with the light, are 7 bins further to the red.
   Frame later = SeenAt(0, 1, 1);
   later.grid.first += 7 * kWaveStep;
   Frame reference = SeenAt(0, 1, 1);

@@ -51,7 +51,7 @@ TEST_F(SkyTest, SubtractedSpectraHaveTheScatterThatTheirIvarTells) {
 TEST_F(SkyTest, VarianceIsThatOfDenseAlgebra) {
   const Sky sky = Fit({.systematic_variance = false}).value();
   const UsableSpectra spectra = MakeUsable(frame_).value();
-  // Columns of each R, then A = sum of R^T W R and the diagonal of R A^-1 R^T.
+  // Computes the columns of each R, then A = sum of R^T W R and the diagonal of R A^-1 R^T.
   const auto column = [&](int fibre, int j) {
     std::vector<double> unit(kFrameBins, 0), result(kFrameBins);
     unit[j] = 1;

@@ -1,4 +1,4 @@
-// Redshifts of lines, components of residuals and coadds of small frames whose truth is known.
+// Redshifts of lines, components of residuals and coadds of small frames with known truth.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace spexd::testing {
 namespace {
 
-// Lines of sigma 60 km/s at a redshift.
+// Returns lines of sigma 60 km/s at a redshift.
 std::vector<double> Emitter(double z, double flux) {
   std::vector<double> light(kFrameBins, 3);
   for (const auto& [wave, part] : {std::pair{4862.68, 1.0}, {4960.295, 0.5}, {5008.240, 1.5}}) {
@@ -172,7 +172,7 @@ TEST(ResidualPca, FindsTheComponentThatVaries) {
 }
 
 TEST(LargestNoiseVariance, IsTheEdgeOfTheSpectrumAndItsScatter) {
-  // Johnstone (2001) for 57 degrees of freedom: 3 frames of 20 spectra, each without that of the sky.
+  // Johnstone (2001) for 57 degrees of freedom: 3 frames of 20 spectra, less one for each frame's sky.
   const double n = 57, bins = 300, roots = std::sqrt(n) + std::sqrt(bins);
   const double centre = roots * roots / n,
                scale = roots / n * std::cbrt(1 / std::sqrt(n) + 1 / std::sqrt(bins));
@@ -217,8 +217,8 @@ TEST(CoaddExposures, WeighsByIvarAndMasksWhatAllMask) {
     from.flux(1, j) = 20;
     from.ivar(1, j) = 3;
   }
-  from.mask(0, 50) = 4;                        // one has data
-  from.mask(0, 60) = 4, from.mask(1, 60) = 8;  // none has
+  from.mask(0, 50) = 4;                        // one of the two has data
+  from.mask(0, 60) = 4, from.mask(1, 60) = 8;  // neither has data
   from.flux(1, 70) = std::nanf("");
   from.flux(0, 80) = from.flux(1, 80) = std::nanf("");
   from.ivar(0, 90) = from.ivar(1, 90) = 0;

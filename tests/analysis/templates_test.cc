@@ -52,7 +52,7 @@ class TemplatesTest : public ::testing::Test {
   TempFolder folder_;
 };
 
-// The amplitude of a wave of so many cycles per sample that is left in a library made of spectra of it.
+// Returns the amplitude of a wave with `cycles` per sample that remains in a library made of spectra of it.
 double Left(const std::string& folder, const TemplateRequest& request, double cycles) {
   StarGrid grid;
   grid.first = 5900;
@@ -113,7 +113,7 @@ TEST_F(TemplatesTest, AFileOfWavelengthsInAirGivesTheSameLibraryAsHeadersInVacuu
 
 TEST_F(TemplatesTest, AreReadAsTheyWereWritten) {
   StarGrid grid = Narrow();
-  grid.feh = {0};  // is no parameter then
+  grid.feh = {0};  // is not a parameter then
   WriteStarGrid(grid, folder_.path());
   const TemplateLibrary made = MakeTemplates(Request()).value();
   EXPECT_THAT(made.names, ElementsAre("TEFF", "LOGG"));
@@ -143,7 +143,7 @@ TEST_F(TemplatesTest, AreReadWithTheMemoryThatTheirOutlineAnnounces) {
   EXPECT_TRUE(absl::IsResourceExhausted(read(announced / 2)));
 }
 
-// A row is a byte on disk and would be a hundred in memory.
+// Such a row takes a byte on disk and a hundred in memory.
 TEST_F(TemplatesTest, HaveOneRowOfParametersEach) {
   FitsBuilder fits(1 << 16);
   fits.BeginImage("PRIMARY", FLOAT_IMG, {});
@@ -160,8 +160,7 @@ TEST_F(TemplatesTest, HaveOneRowOfParametersEach) {
   }
 }
 
-// Two stars with lines of so many samples (sigma), at random positions between these, written without any
-// filter.
+// Writes two stars with lines of `sigma` samples at random positions between samples, without any filter.
 void WriteSampledAtPoints(double sigma, const std::string& path) {
   constexpr int kSamples = 4000;
   Random random(20261124, 1);
@@ -192,7 +191,7 @@ TEST_F(TemplatesTest, ALibraryOfSpectraSharperThanItsSamplesIsNotRead) {
         AllOf(HasSubstr("the spectrum of TEFF 4500 is not band-limited to its samples every 10 km/s: 1"),
               HasSubstr("lies above 0.47"), HasSubstr("must be at most 5 %")));
   }
-  // All of their power is then at low frequencies, or less than rounding.
+  // All of the lines' power is then at low frequencies, or smaller than rounding.
   for (const double sigma : {1.0, 3.0, 30.0}) {
     WriteSampledAtPoints(sigma, path);
     EXPECT_TRUE(ReadTemplates(Source::FromFile(path).value()).ok()) << sigma;
@@ -203,7 +202,7 @@ TEST_F(TemplatesTest, WhatIsMadeOfSpectraAsSharpAsTheirSamplesIsRead) {
   Random random(20261125, 1);
   std::printf("  seed 20261125\n");
   WriteStarGrid(Narrow(), folder_.path(), [&](double, double, double, std::vector<double>* flux) {
-    for (double& value : *flux) value *= 1 + 0.5 * random.Uniform(-1, 1);  // white
+    for (double& value : *flux) value *= 1 + 0.5 * random.Uniform(-1, 1);  // white noise
   });
   const std::string path = folder_ / "templates.fits";
   ASSERT_TRUE(WriteTemplates(MakeTemplates(Request()).value(), path).ok());

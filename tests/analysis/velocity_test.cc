@@ -38,7 +38,7 @@ TEST(Velocities, AreFlaggedWhereTheStarIsBeyondTheScanOrTheLibrary) {
   const TemplateLibrary library = StarTemplates().Make().value();
   struct Case {
     double velocity, depth;
-    int flag;  // one of these bits
+    int flag;  // one of these bits must be set
   };
   const std::vector<Case> cases = {{1500, 0.8, kVelocityNoStar},
                                    {-1400, 0.8, kVelocityNoStar},
@@ -119,7 +119,7 @@ TEST(Velocities, AreTheSameWhateverTheThreads) {
   openblas_set_num_threads(1);
   const auto one = FitVelocities(spectra, {0, 1}, library, {}).value();
   openblas_set_num_threads(2);
-  const TemplateLibrary another = StarTemplates().Make().value();  // of which nothing is prepared
+  const TemplateLibrary another = StarTemplates().Make().value();  // nothing is prepared of this one
   const auto four = FitVelocities(spectra, {0, 1}, another, {.threads = 4}).value();
   EXPECT_EQ(openblas_get_num_threads(), 2) << "they are as they were";
   openblas_set_num_threads(before);
@@ -138,7 +138,7 @@ TEST(Velocities, AreTheSameOfTemplatesThatKeepWhatWasPrepared) {
   const auto again = FitVelocities(spectra, {0}, library, {}).value();
   EXPECT_EQ(again[0].v, first[0].v);
   EXPECT_EQ(again[0].scan, first[0].scan);
-  // A copy shares them, but not once it is another library.
+  // A copy shares the preparations, until it becomes another library.
   TemplateLibrary other = library;
   Array<double, 2> shallower = other.flux;
   for (double& flux : shallower.flat()) flux = 1 + 0.5 * (flux - 1);

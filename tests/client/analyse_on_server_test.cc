@@ -40,7 +40,7 @@ class AnalyseOnServer : public ::testing::Test {
     return Spex(Joined(Joined({"analyse"}, arguments), {"--server", server_->address()}));
   }
   std::string Out(const std::string& name) const { return folder_ / "out/" + name; }
-  // A file of one image of 2 x 3 pixels, of a camera in exposure 51060.
+  // Writes a file with one image of 2 x 3 pixels, of a camera in exposure 51060.
   std::string WriteImage(const std::string& name, const std::string& hdu,
                          const std::string& camera = "b0") const {
     FitsBuilder fits(1 << 16);

@@ -1,4 +1,4 @@
-// Analyses by the client library, against scripted servers.
+// Analyses by the client library, with scripted servers.
 #include "client/analysis/analysis_client.h"
 
 #include <chrono>
@@ -39,7 +39,7 @@ v1::ExtractEvent StateEvent(const std::string& state) {
   return event;
 }
 
-// Redshifts in two parts.
+// Returns redshifts in two parts.
 std::vector<v1::ExtractEvent> RedshiftEvents() {
   return {AnalysisAccepted(), StateEvent("analysing"),
           FilePartEvent(v1::ANALYSIS_FILE_REDSHIFTS, 0, "SIMPLE"),
@@ -51,7 +51,7 @@ Script RefusedCall(absl::Status status, std::optional<milliseconds> delay = {}) 
   return {{}, {std::move(status), delay}};
 }
 
-// An analysis for servers that look at no files.
+// Returns an analysis for servers that read no files.
 AnalysisJob SomeAnalysis() {
   AnalysisJob job;
   job.sources = {{.spectra = "/data/coadd-1.fits", .fiberflat = ""}};
@@ -194,7 +194,7 @@ TEST(AnalysisHeader, NamesTheFieldThatIsBeyondItsLimits) {
   ExpectHeaderRefused(job, "rows.target_ids: with its 600000 numbers");
 }
 
-// The answers of a server to an analysis, and how often it was asked.
+// The answers of a server to an analysis, and the number of its calls.
 class ScriptedAnalysis : public ::testing::Test {
  protected:
   absl::StatusOr<AnalysisOutcome> Run(std::vector<Script> scripts, const AnalysisJob& job = SomeAnalysis()) {
@@ -204,7 +204,7 @@ class ScriptedAnalysis : public ::testing::Test {
     calls_ = server.calls;
     return outcome;
   }
-  // The events end in this damage, on both of the attempts that a damaged answer gets.
+  // Expects that the events end in this damage, on both of the attempts that a damaged answer gets.
   void ExpectDamaged(const std::vector<v1::ExtractEvent>& events, const std::string& what) {
     EXPECT_THAT(Run({Answer(events), Answer(events)}).status(),
                 StatusIs(absl::StatusCode::kDataLoss, HasSubstr("the server's answer is damaged: " + what)));
@@ -324,7 +324,7 @@ TEST_F(ScriptedAnalysis, RefusesEventsOutOfOrder) {
   ExpectDamaged({AnalysisAccepted(), spexd::testing::Info()}, "an event of an extraction");
 }
 
-// 4 GiB that a server only announces would not fit into a small machine's memory.
+// A small machine's memory could not hold 4 GiB that a server only announces.
 TEST_F(ScriptedAnalysis, TakesNoMemoryForAFileThatIsOnlyAnnounced) {
   FileAssembler assembler(HeaderOf(SomeAnalysis()), nullptr);
   ASSERT_THAT(assembler.Add(AnalysisAccepted()), IsOk());
@@ -437,7 +437,7 @@ class AnalysisOfJobs : public ::testing::Test {
  protected:
   AnalysisOfJobs() { job_.sources[0].spectra = std::string(kJobPrefix) + kJobId; }
   static Script UnknownJob() { return RefusedCall(absl::NotFoundError("there is no such job")); }
-  // Runs the job on two servers, once for each of them to be the first.
+  // Runs the job on two servers; with the seeds each of them is the first.
   void Run(const std::vector<Script>& first, const std::vector<Script>& second,
            const ::testing::Matcher<absl::Status>& status) {
     for (const uint32_t seed : {0, 1, 2, 3, 4, 5}) {

@@ -1,4 +1,4 @@
-// Many frames by one spex.
+// Many frames extracted by one spex.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -19,7 +19,7 @@
 namespace spexd::testing {
 namespace {
 
-// Frames preproc-r1.fits, preproc-r2.fits, ... of one PSF.
+// Frames preproc-r1.fits, preproc-r2.fits, ... for one PSF.
 class ManyFrames : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -39,7 +39,7 @@ class ManyFrames : public ::testing::Test {
       std::filesystem::copy(frame_->image(), images_.back());
     }
   }
-  // A file that is not FITS.
+  // Adds a file that is not FITS.
   void AddBadFrame() {
     images_.push_back(inputs_ / "preproc-bad.fits");
     WriteBytes(images_.back(), "not a frame");
@@ -50,7 +50,7 @@ class ManyFrames : public ::testing::Test {
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
-  // 5 fibres of each.
+  // Returns a command that extracts 5 fibres of each frame.
   std::vector<std::string> Command(std::vector<std::string> more) const {
     more.insert(more.end(), {"-n", "5"});
     return WholeFrames(more);
@@ -137,7 +137,7 @@ TEST_F(ManyFrames, MayHaveAPsfEachOfTheirOwnCamera) {
   }
 }
 
-// How often `part` is in `text`.
+// Returns how often `part` occurs in `text`.
 int Count(const std::string& text, const std::string& part) {
   int count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -212,7 +212,7 @@ TEST_F(ManyFrames, ShareOneBar) {
   EXPECT_THAT(run.output, Not(HasSubstr("Wrote")));
 }
 
-// So many frames that a signal after the first finds spex at work.
+// So many frames that a signal after the first finds spex working.
 TEST_F(ManyFrames, StayWholeAfterCtrlC) {
   AddFrames(47);
   for (const std::vector<std::string>& where :
@@ -235,7 +235,8 @@ TEST_F(ManyFrames, StayWholeAfterCtrlC) {
   }
 }
 
-// Ends no job before `expected` have begun, and each with `end`; as a server that took it, if `accepts`.
+// Ends no job before `expected` have begun, and each with `end`. With `accepts` it acts as a server that took
+// the job.
 class WaitingExtractor : public client::Extractor {
  public:
   WaitingExtractor(int expected, absl::Status end, bool accepts = false)
@@ -335,7 +336,7 @@ TEST(SharedPsfs, AreKeptForJobsThatMayComeAtAnyTime) {
   EXPECT_FALSE(kept.expired());
 }
 
-// Prepares a PSF once the test says so.
+// Prepares a PSF when the test allows it.
 class HeldEngine : public Engine {
  public:
   EngineInfo Info() const override { return engine_->Info(); }

@@ -11,7 +11,7 @@
 namespace spexd::testing {
 namespace {
 
-// A benchmark of less than a second: 5 fibres of a short CCD, everything once.
+// A benchmark that takes less than a second: a few fibres of a short CCD, everything once.
 std::vector<std::string> Small(const std::vector<std::string>& more) {
   const absl::string_view usual =
       "bench --device cpu --threads 2 --fibres 10 --rows 160 --seed 4 -w 6618,6662,0.8 --repeats 1 "
@@ -59,8 +59,8 @@ TEST(SpexBench, TimesProductsBesideTheirFloors) {
   ASSERT_THAT(products.at("products"), SizeIs(4));
   for (const nlohmann::json& product : products.at("products")) {
     EXPECT_GT(product.at("floor"), 0) << product;
-    // What one star takes is the difference of two times. On so small a frame, beside other work, it may be
-    // none.
+    // The time for one star is the difference of two times. For so small a frame, on a busy machine, it may
+    // be 0 or less.
     const double floor = IsIdleMachine() ? product.at("floor").get<double>() : 0;
     const double least = product.at("of") == "a star" ? -1 : floor;
     EXPECT_GT(product.at("seconds").at("median"), least) << product;

@@ -1,4 +1,4 @@
-// The parts of spex bench: the check that comes before the clock, floors, medians, tables and JSON.
+// The parts of spex bench: the check before timing, floors, medians, tables and JSON.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,7 @@ namespace {
 
 using ::spexd::testing::WrongEngine;
 
-// Two bundles, the second one of 5 fibres.
+// Two bundles, the second with 5 fibres.
 const Inputs& SmallInputs() {
   static const Inputs inputs = [] {
     SimulatorOptions options;
@@ -49,7 +49,7 @@ absl::StatusOr<Report> RunSmall(const EngineMaker& make, const BenchOptions& opt
 
 absl::StatusOr<ChosenEngine> MakeCpu() { return ChosenEngine{MakeCpuEngine({.threads = 2}), "a note"}; }
 
-// The one complaint of the check; nothing may have been timed.
+// Returns the only complaint of the check; expects that nothing was timed.
 std::string Complaint(const std::string& kind, const WrongEngine::Change& change) {
   const absl::StatusOr<Report> report = RunSmall(MakeWrong(kind, change));
   if (!report.ok()) return report.status().ToString();
@@ -250,7 +250,7 @@ TEST(BenchFloor, CountsWhatAStageHandsOnOnceMoreWhereItIsTaken) {
   const double band = handed(Stage::kEliminate) - normal;
   EXPECT_GT(flux, 0);
   EXPECT_GT(band, flux);
-  EXPECT_EQ(handed(Stage::kSpots), 0);  // spots go through memory either way
+  EXPECT_EQ(handed(Stage::kSpots), 0);  // spots pass through memory in either case
   EXPECT_DOUBLE_EQ(handed(Stage::kSolve), normal + band + flux);
   EXPECT_DOUBLE_EQ(handed(Stage::kResolution), band + flux);
 }

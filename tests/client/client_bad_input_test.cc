@@ -1,5 +1,5 @@
-// Bad input through the client: a message that a user understands, the documented exit code, nothing left
-// behind.
+// Bad input through the client: the message is understandable to a user, the exit code is the documented one,
+// and nothing is left behind.
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -31,7 +31,7 @@ class BadInput : public ::testing::Test {
     delete input_;
   }
 
-  // Writes a file among the inputs, where the server may read it.
+  // Returns the path of a file among the inputs, where the server may read it.
   static std::string File(const std::string& name) { return input_->folder() + "/" + name; }
   static std::string MakeFile(const std::string& name, const std::string& bytes) {
     WriteBytes(File(name), bytes);
@@ -72,7 +72,7 @@ class BadInput : public ::testing::Test {
 
 std::string Card(const std::string& text) { return (text + std::string(80, ' ')).substr(0, 80); }
 
-// An image HDU of float zeros.
+// Returns an image HDU of float zeros.
 std::string ImageHdu(const std::string& name, int rows, int columns, bool primary) {
   std::string header = Card(primary ? "SIMPLE  =                    T" : "XTENSION= 'IMAGE   '");
   header += Card("BITPIX  =                  -32") + Card("NAXIS   =                    2");
@@ -182,7 +182,7 @@ TEST_F(BadInput, NumbersOutOfRangeAreNamed) {
   ExpectRefused({"--specmin", "99999999999"}, {"--specmin: first_fibre is 99999999999, must be 0 to 20000"});
   ExpectRefused({"-n", "3.5"}, {"--nspec: fibre_count is 3.5, must be a whole number from 1 to 20000"});
   ExpectRefused({"--psferr", "small"}, {"--psferr: psferr is small, must be a number from 0 to 1000"});
-  ExpectRefused({"--specmin", "0030"}, {"30", "29"});  // decimal
+  ExpectRefused({"--specmin", "0030"}, {"30", "29"});  // decimal, not octal
   ExpectRefused({"--timeout", "nan"}, {"--timeout: is nan, must be a number from 0.001 to 10000000"});
   ExpectRefused({"--max-chi2pix", "nan"}, {"--max-chi2pix: is nan, must be a number from 0 to inf"});
 }

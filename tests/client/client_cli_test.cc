@@ -30,7 +30,8 @@ Frame Read(const std::string& path) {
   return *std::move(frame);
 }
 
-// One simulated frame, one extraction of it with a model, one server: made once for all tests that only look.
+// One simulated frame, one extraction of it with a model, and one server, made once for all tests that only
+// read them.
 class SpexOnAFrame : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -50,7 +51,7 @@ class SpexOnAFrame : public ::testing::Test {
 
   static std::string Reference() { return *outputs_ / "reference.fits"; }
   static std::string ReferenceModel() { return *outputs_ / "reference-model.fits"; }
-  // Arguments of an extraction of the frame to `output`.
+  // Returns the arguments of an extraction of the frame to `output`.
   static std::vector<std::string> Arguments(const std::string& output, std::vector<std::string> more = {}) {
     more.insert(more.begin(), {"extract", "-i", input_->image(), "-p", input_->psf(), "-o", output});
     return more;
@@ -362,10 +363,10 @@ TEST_F(SpexOnAFrame, ReportsFlagsWithoutEffect) {
   EXPECT_TRUE(ReadBytes(folder / "frame.fits") == ReadBytes(Reference()));
 }
 
-// Flags of desi_extract_spectra and of gpu_specter's spex that are not those of every extraction.
+// A flag of desi_extract_spectra or of gpu_specter's spex that not every extraction has.
 struct PipelineFlag {
   std::vector<std::string> given;
-  std::string idle;  // how it is reported as without effect; "": it has one
+  std::string idle;  // how it is reported as without effect; "": it has an effect
 };
 
 TEST_F(SpexOnAFrame, TakesTheFlagsOfThePipelinesExtractors) {
@@ -423,7 +424,7 @@ TEST_F(SpexOnAFrame, GivesUpAtTheTimeout) {
   EXPECT_THAT(folder.Entries(), ElementsAre());
 }
 
-// One bundle of 25 fibres on 4601 narrow bins, which takes a minute by itself.
+// One bundle of 25 fibres on 4601 narrow bins, which alone takes a minute.
 TEST(Spex, GivesUpInTheMiddleOfABundleAtTheTimeout) {
   const TempFolder folder;
   ASSERT_THAT(Spex({"simulate", "--fibres", "25", "--seed", "4", "--out-dir", folder.path()}), ExitsWith(0));
@@ -537,7 +538,8 @@ TEST_F(SpexOnAFrame, DrawsAPicture) {
   EXPECT_THAT(folder.Entries(), ElementsAre("frame.png"));
 }
 
-// The frame with an ivar < 0 at `negative` pixels that nothing flags, and at one that MASK does, of a camera.
+// Writes the frame, with a camera and with ivar < 0 at `negative` pixels that nothing flags and at one that
+// MASK flags.
 void WriteOddFrame(const std::string& from, int negative, const std::string& camera, const std::string& to) {
   const absl::StatusOr<Source> source = Source::FromFile(from);
   ASSERT_TRUE(source.ok()) << source.status();
@@ -636,7 +638,7 @@ TEST_F(SpexOnAFrame, DrawsTheFibresOfThoseNumbers) {
   const std::string cut = folder / "cut.fits", picture = folder / "cut.svg";
   ASSERT_EQ(Spex(Arguments(cut, {"-s", "13", "-n", "15", "-w", "6620,6640,1"})).code, 0);
   ASSERT_THAT(Spex({"plot", cut, "-o", picture, "--fibres", "13,14"}), ExitsWith(0));
-  const std::string drawn = ReadBytes(picture);  // texts are there as comments, too
+  const std::string drawn = ReadBytes(picture);  // the file also has its texts as comments
   EXPECT_THAT(drawn, HasSubstr("fibre 13 "));
   EXPECT_THAT(drawn, HasSubstr("fibre 14 "));
   EXPECT_THAT(drawn, Not(HasSubstr("fibre 26")));
@@ -652,7 +654,7 @@ TEST_F(SpexOnAFrame, ExplainsWhyItCannotDraw) {
   without.environment = {"SPEXD_PYTHON=/nowhere/python3"};
   EXPECT_THAT(Spex({"plot", Reference(), "-o", folder / "frame.png"}, without),
               ExitsWith(2, HasSubstr("needs Python")));
-  // A matplotlib that cannot be imported stands for one that is not installed.
+  // A matplotlib that cannot be imported simulates one that is not installed.
   WriteBytes(folder / "matplotlib.py", "raise ModuleNotFoundError(\"none\", name=\"matplotlib\")\n");
   without.environment = {"PYTHONPATH=" + folder.path()};
   EXPECT_THAT(Spex({"plot", Reference(), "-o", folder / "frame.png"}, without),
@@ -668,7 +670,7 @@ TEST_F(SpexOnAFrame, ShowsTheServersStatus) {
   ASSERT_EQ(status.size(), 1u);
   EXPECT_EQ(status.at(0).at("address"), server_->address());
   EXPECT_FALSE(status.at(0).at("draining").get<bool>());
-  EXPECT_EQ(status.at(0).at("limits").at("max_upload_bytes"), 1 << 30);  // a number
+  EXPECT_EQ(status.at(0).at("limits").at("max_upload_bytes"), 1 << 30);  // a number, not a text
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The client library against scripted servers.
+// The client library with scripted servers.
 #include <unistd.h>
 
 #include <atomic>
@@ -105,14 +105,15 @@ Ran RunScripts(std::vector<Script> scripts) {
   return {std::move(outcome), std::move(seen), connection.calls};
 }
 
-// The message of the DataLoss that `events` end in, on both of the attempts that a damaged answer gets.
+// Returns the message of the DataLoss in which `events` end, on both of the attempts that a damaged answer
+// gets.
 std::string DamageOf(const std::vector<v1::ExtractEvent>& events) {
   const Ran ran = RunScripts({{events, kFine}, {events, kFine}});
   EXPECT_EQ(ran.outcome.status().code(), absl::StatusCode::kDataLoss) << ran.outcome.status();
   return std::string(ran.outcome.status().message());
 }
 
-// While its server shuts down gRPC ends a call with the status that a call has, too, that was cancelled here.
+// gRPC ends a call with the same status if its server shuts down as if the client cancelled it.
 TEST(GrpcCall, TellsAServerThatStopsFromACallThatWasCancelled) {
   const grpc::Status ended(grpc::StatusCode::CANCELLED, "CANCELLED");
   GrpcCall call("a:50051", {}, {});
@@ -146,7 +147,7 @@ TEST(RemoteExtractor, NamesTheInputsAsThisSideKnowsThem) {
   EXPECT_EQ(ran.outcome->frame.origin.input_psf, "psf.fits");
 }
 
-// Events of a frame whose shifts in x were measured, changed by `change`.
+// Returns events of a frame whose shifts in x were measured, changed by `change`.
 std::vector<v1::ExtractEvent> EventsWithTraces(const std::function<void(v1::TraceShifts*)>& change = {}) {
   TraceReport report;
   report.shifts.x.status = ShiftStatus::kOk;
@@ -398,7 +399,7 @@ TEST(RemoteExtractor, SendsAbsolutePathsByReferenceAndHashesOfLoadedPsfs) {
   EXPECT_FALSE(header.has_psferr());
 }
 
-// A file with some bytes, gone at the end.
+// A file with some bytes, removed at the end.
 class SomeFile {
  public:
   explicit SomeFile(const std::string& bytes) {

@@ -1,4 +1,4 @@
-// Clients and a server that go away, and many clients at once.
+// Clients and a server that disappear, and many clients at once.
 #include <csignal>
 #include <memory>
 #include <set>
@@ -10,8 +10,8 @@
 namespace spexd::testing {
 namespace {
 
-// Long enough that a signal after its first bundle finds it at work: many small bundles, each solved with all
-// its guards.
+// A job so long that a signal after its first bundle finds it working: many small bundles, each solved with
+// all its guards.
 std::vector<std::string> LongJob(const SmallFrame& frame, const std::string& output) {
   return {BinFolder() + "/spex", "-i", frame.image(), "-p",   frame.psf(), "-o", output,
           "--bundlesize",        "2",  "--progress",  "lines"};

@@ -17,7 +17,7 @@ namespace {
 class DetachedCommands : public ::testing::Test {
  protected:
   void Start(StandInJobs::Behaviour behaviour = {}) {
-    server_.reset();  // one before, which uses the jobs
+    server_.reset();  // a previous server uses the jobs
     jobs_ = std::make_unique<StandInJobs>(std::move(behaviour));
     server_ = std::make_unique<StandInServer>(StandInAnswer{GoodEvents(), grpc::Status::OK}, jobs_.get());
   }
@@ -35,7 +35,7 @@ class DetachedCommands : public ::testing::Test {
     return Run(std::move(more));
   }
   std::string Output() const { return folder_ / "frame.fits"; }
-  // Runs a command until the server holds its call, and kills it there.
+  // Runs a command until the server holds its call, and kills it then.
   void RunUntilKilled(std::vector<std::string> command) const {
     command.insert(command.begin(), BinFolder() + "/spex");
     command.insert(command.end(), {"--server", server_->address()});
@@ -82,7 +82,7 @@ TEST_F(DetachedCommands, WatchWritesTheFileOfExtractAndReleasesTheResults) {
   const RunResult again = Watch();
   EXPECT_EQ(again.code, 2);
   EXPECT_THAT(again.output, HasSubstr("job-1 were fetched and released before"));
-  EXPECT_TRUE(ReadBytes(Output()) == ReadBytes(extracted));  // what was there stays
+  EXPECT_TRUE(ReadBytes(Output()) == ReadBytes(extracted));  // the existing file stays
 }
 
 TEST_F(DetachedCommands, WatchWritesTheModelOfAJobThatHasOne) {
@@ -186,7 +186,7 @@ TEST_F(DetachedCommands, KilledAtAnyStageAndRunAgainGiveEachBundleOnce) {
     EXPECT_THAT(jobs_->jobs(), SizeIs(1));
     if (!submits) RunUntilKilled(watch);
     const RunResult again = Run(watch);
-    EXPECT_EQ(again.code, stage.holds == Stage::kAcked ? 2 : 0) << again.output;  // 2: it was released before
+    EXPECT_EQ(again.code, stage.holds == Stage::kAcked ? 2 : 0) << again.output;  // 2: released before
     EXPECT_TRUE(ReadBytes(Output()) == whole);
     EXPECT_EQ(jobs_->jobs().at(0).record.acknowledged(), 5u);
   }
@@ -262,8 +262,8 @@ TEST_F(DetachedCommands, NameWhatIsWrong) {
   EXPECT_EQ(Submit({"--keep", "-1"}).code, 2);
   EXPECT_EQ(Submit({"--deadline", "-1"}).code, 2);
   EXPECT_EQ(Submit({"-w", "many"}).code, 2);
-  EXPECT_EQ(Submit({"-o", Output()}).code, 2);                      // nothing is written here
-  EXPECT_EQ(Submit({"--fiberflat", "/server/flat.fits"}).code, 2);  // of no product
+  EXPECT_EQ(Submit({"-o", Output()}).code, 2);                      // submit writes no file
+  EXPECT_EQ(Submit({"--fiberflat", "/server/flat.fits"}).code, 2);  // without a product
   EXPECT_EQ(Run({"watch", "job-1"}).code, 2);
   EXPECT_EQ(Run({"cancel"}).code, 2);
   EXPECT_THAT(jobs_->jobs(), IsEmpty());

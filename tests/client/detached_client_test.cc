@@ -67,8 +67,8 @@ class DetachedJobs : public ::testing::Test {
     if (!submitted.ok()) return submitted.status();
     return Client().Watch(submitted->job_id, &seen_, std::nullopt, {});
   }
-  // Watches job-1 at the servers that a name has. At the first bundle the first server is stopped, after
-  // `move`, which may change `named`.
+  // Watches job-1 on the servers of a name. At the first bundle it calls `move`, which may change `named`,
+  // and then stops the first server.
   absl::StatusOr<WatchedJob> WatchWhileTheFirstServerStops(const std::function<void()>& move) {
     const auto directory = OpenDirectory({.address = "dns:///spexd.example:50051"},
                                          [this](const std::string&, const std::string&) { return named_; });
@@ -81,7 +81,7 @@ class DetachedJobs : public ::testing::Test {
     retry.first_wait = milliseconds(2);
     return DetachedClient((*directory)->source(), retry).Watch("job-1", &seen_, std::nullopt, {});
   }
-  // Brings a job to this server alone.
+  // Submits a job to this server only.
   void SubmitTo(size_t k) {
     ASSERT_TRUE(DetachedClient({connections_[k].get()}).Submit(SomeJob(), {}, nullptr, {}).ok());
   }
@@ -94,7 +94,7 @@ class DetachedJobs : public ::testing::Test {
   std::vector<std::unique_ptr<StandInJobs>> jobs_;
   std::vector<std::unique_ptr<StandInServer>> servers_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::vector<std::string> named_;  // addresses of the name
+  std::vector<std::string> named_;  // addresses that the name resolves to
   DetachedRecorder seen_;
 };
 
@@ -138,7 +138,7 @@ TEST_F(DetachedJobs, OfOneRequestIdAreOneJob) {
     EXPECT_TRUE(again->existed);
   }
   EXPECT_EQ(JobsInAll(), 1u);
-  for (int k = 0; k < 3; ++k) ASSERT_TRUE(Submit().ok());  // random ids
+  for (int k = 0; k < 3; ++k) ASSERT_TRUE(Submit().ok());  // random request ids
   EXPECT_EQ(JobsInAll(), 4u);
 }
 
@@ -200,7 +200,7 @@ TEST_F(DetachedJobs, ComeBackAsAFrame) {
   EXPECT_THAT(seen_.bundles, ElementsAre(1, 0));
   EXPECT_EQ(seen_.accepted, "job-1");
   EXPECT_EQ(watched->last_sequence, 5u);
-  EXPECT_EQ(jobs_[0]->jobs().at(0).record.acknowledged(), 0u);  // that is the caller's decision
+  EXPECT_EQ(jobs_[0]->jobs().at(0).record.acknowledged(), 0u);  // the caller decides that
 }
 
 TEST_F(DetachedJobs, GoOnAfterABrokenConnectionWithEveryBundleOnce) {
@@ -208,7 +208,8 @@ TEST_F(DetachedJobs, GoOnAfterABrokenConnectionWithEveryBundleOnce) {
   const auto watched = Watch();
   ExpectTheWholeFrame(watched);
   EXPECT_THAT(seen_.bundles, ElementsAre(1, 0));
-  // Calls of no event, 1, 3 of which one is a repetition, 2 with a repetition, the repetition alone.
+  // The calls deliver no event, 1, 3 including a repetition, 2 including a repetition, and only the
+  // repetition.
   EXPECT_THAT(jobs_[0]->watched(), ElementsAre(0, 0, 1, 3, 4, 4));
   EXPECT_EQ(seen_.retries, 5);
 }
@@ -223,10 +224,10 @@ TEST_F(DetachedJobs, AreWatchedOnWhereTheirServerIsStartedAgainAtAnotherAddress)
   ExpectTheWholeFrame(watched);
   EXPECT_EQ(watched->server->address(), servers_[1]->address());
   EXPECT_THAT(seen_.bundles, ElementsAre(1, 0));
-  EXPECT_THAT(jobs_[1]->watched(), ElementsAre(3));  // the events before came from the first
+  EXPECT_THAT(jobs_[1]->watched(), ElementsAre(3));  // the earlier events came from the first server
 }
 
-// As if two servers exchanged their addresses.
+// As if two servers had exchanged their addresses.
 TEST_F(DetachedJobs, AreWatchedOnAtAServerThatDidNotHaveThemBefore) {
   AddServer({.holds = StandInJobs::Stage::kWatching, .holds_before = 4});
   AddServer();

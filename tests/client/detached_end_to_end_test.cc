@@ -1,4 +1,4 @@
-// spex submit and watch against spexd itself, which is killed in between.
+// spex submit and watch with spexd itself, which is killed in between.
 #include <signal.h>
 
 #include <memory>
@@ -26,7 +26,7 @@ class DetachedEndToEnd : public ::testing::TestWithParam<bool> {
     const auto ports = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
     of_server_.environment = {"SPEXD_SERVER=" + ports["grpc"].get<std::string>()};
   }
-  // `command`, with the small frame on a grid that takes a while.
+  // Runs `command` with the small frame on a grid that takes a while.
   RunResult RunWithFrame(std::vector<std::string> command, const std::vector<std::string>& more) const {
     for (const std::string& argument :
          {std::string("-i"), folder_ / "preproc.fits", std::string("-p"), folder_ / "psf.fits",
@@ -65,7 +65,7 @@ TEST_P(DetachedEndToEnd, AJobOutlivesItsServerAndGivesTheFileOfExtract) {
               ExitsWith(2, HasSubstr("released")));
 }
 
-// The lines of the server's log that are about a job.
+// Returns the lines of the server's log that are about a job.
 std::vector<nlohmann::json> JobLines(const std::string& log) {
   std::vector<nlohmann::json> found;
   for (const absl::string_view line : absl::StrSplit(log, '\n', absl::SkipEmpty())) {

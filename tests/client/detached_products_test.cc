@@ -29,7 +29,7 @@ class DetachedProducts : public ::testing::TestWithParam<bool> {
         "--device", "cpu", "--threads", "1", "--jobs-dir", folder_ / "jobs"});
     ASSERT_TRUE(spexd_->WaitForLine("\"started\"")) << spexd_->output();
   }
-  // The simulated frame, in many bundles.
+  // Returns the flags for the simulated frame, in many bundles.
   std::vector<std::string> Frame() const {
     return {"-i", folder_ / "preproc-r0.fits", "-p", folder_ / "psf-r0.fits", "--bundlesize", "5"};
   }
@@ -96,7 +96,7 @@ TEST_P(DetachedProducts, AProductThatFailsIsNamedAndTheOthersAreWritten) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "rv.fits"));
   for (const char* name : {"frame.fits", "sky.fits", "sframe.fits", "z.fits"})
     EXPECT_TRUE(std::filesystem::exists(folder_ / name)) << name;
-  // No other watch would get more: the server may remove them.
+  // Another watch would not get more, so the server may remove the results.
   EXPECT_THAT(Spex(WatchCommand(job, Files(""))).output, HasSubstr("released"));
 }
 

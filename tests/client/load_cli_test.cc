@@ -1,4 +1,4 @@
-// spex load as a user runs it, on a server of its own.
+// spex load as a user runs it, on its own server.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -28,12 +28,12 @@ class SpexLoad : public ::testing::Test {
                                "6618,6662,0.8", "-n", fibres});
     return Spex(more);
   }
-  // A few frames of 5 fibres on 55 bins.
+  // Runs a few frames of 5 fibres on 55 bins.
   static RunResult Load(std::vector<std::string> more, const std::string& fibres = "5") {
     more.insert(more.end(), {"--frames", "3", "--ceiling-seconds", "0"});
     return LoadOn(fibres, more);
   }
-  // Such frames, which arrive at random.
+  // Runs such frames, which arrive at random.
   static RunResult LoadAtRate(const std::string& rate, std::vector<std::string> more) {
     more.insert(more.end(),
                 {"-i", input_->image(), "--by", "upload", "--no-ceiling", "--rate", rate, "--seed", "7"});

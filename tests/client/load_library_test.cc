@@ -141,7 +141,7 @@ TEST(OpenLoop, JobsArriveAtRandomAtTheRateThatWasAsked) {
   EXPECT_LT(times.back(), 50);
   EXPECT_EQ(times, PoissonArrivals(200, 50, 3));
   EXPECT_NE(times, PoissonArrivals(200, 50, 4));
-  int close = 0;  // of exponential gaps 1 - exp(-1) are shorter than their mean
+  int close = 0;  // of exponential gaps, 1 - exp(-1) are shorter than their mean
   for (size_t k = 1; k < times.size(); ++k) close += times[k] - times[k - 1] < 1.0 / 200;
   EXPECT_NEAR(close / static_cast<double>(times.size()), 0.632, 0.03);
 }
@@ -182,13 +182,13 @@ TEST(OpenLoop, CountsJobsThatAreRefusedOrFail) {
   std::stop_source cancel;
   const auto row = RunOpenLoop({&connection}, Jobs(5), {0, 0, 0, 0, 0}, Way::kPath, cancel.get_token());
   ASSERT_TRUE(row.ok()) << row.status();
-  EXPECT_EQ(connection.calls, 5u);  // none is tried again
+  EXPECT_EQ(connection.calls, 5u);  // none is retried
   EXPECT_EQ(row->Count(JobEnd::kDone), 2);
   EXPECT_EQ(row->Count(JobEnd::kRefused), 2);
   EXPECT_EQ(row->Count(JobEnd::kFailed), 1);
   EXPECT_THAT(row->first_error, HasSubstr("fault"));
   EXPECT_TRUE(row->Keeps(60, 40));
-  EXPECT_FALSE(row->Keeps(60, 41));  // refused jobs keep no goal
+  EXPECT_FALSE(row->Keeps(60, 41));  // refused jobs do not meet the goal
 }
 
 TEST(OpenLoop, CountsJobsAsFailedWhoseServerDied) {
@@ -314,7 +314,8 @@ TEST(LoadReport, ShowsMediansAndTheShareOfTheCeiling) {
   report.ceilings.push_back(ceiling);
   EXPECT_THAT(FormatReport(report),
               AllOf(HasSubstr("16 files at once"), HasSubstr(" 2.00 |        50 % |"), HasSubstr("normal"),
-                    // receive, queue, decode, prepare, extract; a run longer than its job has no rest
+                    // Columns: receive, queue, decode, prepare, extract. A run longer than its job has no
+                    // rest.
                     HasSubstr("|     500 |   250 |   2000 |    1000 |    7000 | 0.000 |")));
   const nlohmann::ordered_json json = ToJson(report);
   EXPECT_EQ(json["rows"][0]["frames_per_second"], 2);

@@ -1,5 +1,5 @@
-// A network that is cut: spexd and its clients in network namespaces of their own, joined by a pair of
-// virtual interfaces of which one goes down, so that packets are lost and nobody is told.
+// A network that is cut. spexd and its clients are in network namespaces, joined by a pair of virtual
+// interfaces; one of these goes down, so that packets are lost without notice.
 #include <signal.h>
 
 #include <chrono>
@@ -24,9 +24,9 @@
 namespace spexd::testing {
 namespace {
 
-// A bundle of two fibres takes some tenths of a second, also with sanitizers, which make the engine many
-// times slower. While the network is cut, attempts to connect come at ever longer intervals: so the longer a
-// job takes, the longer its test after it.
+// Bins with which a bundle of two fibres takes some tenths of a second. With sanitizers, which make the
+// engine many times slower, the bins are wider: while the network is cut, attempts to connect come at ever
+// longer intervals, so a test with longer jobs would take even longer.
 #if defined(__SANITIZE_THREAD__)
 constexpr char kSomeTenths[] = "6600,6680,0.8";
 #elif defined(__SANITIZE_ADDRESS__)
@@ -55,7 +55,7 @@ class NetworkCutTest : public ::testing::Test {
   }
 
   static std::string Id(const Process& process) { return absl::StrCat(process.pid()); }
-  // `command` in the namespace of that process.
+  // Returns `command`, run in the namespace of that process.
   static Command In(const Process& process, const Command& command) {
     return Joined({"nsenter", "-t", Id(process), "-U", "-n", "--preserve-credentials"}, command);
   }
@@ -72,10 +72,10 @@ class NetworkCutTest : public ::testing::Test {
     Expect(process, {"ip", "link", "set", "lo", "up"});
     Expect(process, {"ip", "link", "set", name, "up"});
   }
-  // The client's end stays up, and loses what it sends.
+  // The client's end stays up, and what it sends is lost.
   void Cut() { Expect(*server_, {"ip", "link", "set", "server", "down"}); }
   void Mend() { Expect(*server_, {"ip", "link", "set", "server", "up"}); }
-  // Packets that came to the server.
+  // Returns the number of packets that reached the server.
   int64_t Packets() const {
     std::ifstream devices(absl::StrCat("/proc/", server_->pid(), "/net/dev"));
     for (std::string line; std::getline(devices, line);) {
@@ -85,7 +85,7 @@ class NetworkCutTest : public ::testing::Test {
     }
     return -1;
   }
-  // Whether the server's side has a connection. The fourth column is its state.
+  // Returns whether the server's side has a connection. The fourth column is its state.
   bool IsConnected() const {
     std::ifstream connections(absl::StrCat("/proc/", server_->pid(), "/net/tcp"));
     for (std::string line; std::getline(connections, line);) {
@@ -95,7 +95,7 @@ class NetworkCutTest : public ::testing::Test {
     return false;
   }
 
-  // Pings every second, and waits a second for an answer.
+  // Starts a server that pings every second and waits a second for an answer.
   void StartSpexd(const Command& flags) {
     const absl::string_view usual =
         "--listen 10.77.0.1:0 --insecure-any-address --http none --device cpu --threads 1 "
@@ -116,8 +116,8 @@ class NetworkCutTest : public ::testing::Test {
     return {code, spex.output()};
   }
   Command Files() const { return {"-i", frame_->image(), "-p", frame_->psf()}; }
-  // Submits a job of that many bundles of two fibres, and watches it through a cut after its first bundle.
-  // Returns what the watch wrote.
+  // Submits a job of this many bundles of two fibres, and watches it through a cut after its first bundle.
+  // Returns the output of the watch.
   std::string WatchCutInTheMiddle(int bundles) {
     const RunResult submitted = RunSpex(
         Joined({"submit", "-q"},
@@ -128,7 +128,7 @@ class NetworkCutTest : public ::testing::Test {
     EXPECT_TRUE(watch.WaitForLine("Done ")) << watch.output();
     Cut();
     EXPECT_TRUE(Eventually([this] { return !IsConnected(); }));  // its pings were lost
-    // Nobody watched.
+    // The job ends while nobody watches.
     EXPECT_TRUE(spexd_->WaitForLine(absl::StrCat("\"detached_job_ended\",\"job\":\"", job)));
     Mend();
     EXPECT_EQ(watch.Wait(), 0) << watch.output();
@@ -140,7 +140,7 @@ class NetworkCutTest : public ::testing::Test {
   }
 
   TempFolder folder_, output_;
-  std::unique_ptr<Process> server_, client_;  // that hold the namespaces
+  std::unique_ptr<Process> server_, client_;  // processes that hold the namespaces
   std::unique_ptr<SmallFrame> frame_;
   std::string address_;
   std::unique_ptr<Process> spexd_;
@@ -148,10 +148,10 @@ class NetworkCutTest : public ::testing::Test {
 
 TEST_F(NetworkCutTest, InTheMiddleOfAJobCancelsItAndGivesItsSlotToTheNext) {
   StartSpexd({});
-  // Bins so fine that a bundle takes minutes.
+  // The bins are so fine that a bundle takes minutes.
   Process client(SpexCommand(Joined(Files(), {"-w", "6600,6680,0.04", "-o", output_ / "frame.fits"})));
   ASSERT_TRUE(spexd_->WaitForLine("\"estimate\"")) << client.output();
-  // The server pings for as long as the job is silent, not only twice.
+  // The server pings as long as the job is silent, not only twice.
   const int64_t before = Packets();
   ASSERT_TRUE(Eventually([&] { return Packets() >= before + 10; }));
   Cut();
@@ -169,7 +169,7 @@ TEST_F(NetworkCutTest, InTheMiddleOfAWatchLetsTheJobGoOnAndTheWatchResumeWithEac
   std::string output;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     output = WatchCutInTheMiddle(kBundles);
-    if (HasFailure() || absl::StrContains(output, "trying again")) break;  // else all had come before the cut
+    if (HasFailure() || absl::StrContains(output, "trying again")) break;  // else the cut came too late
   }
   EXPECT_THAT(output, HasSubstr("trying again"));
   for (int bundle = 0; bundle < kBundles; ++bundle) {

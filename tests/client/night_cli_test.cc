@@ -1,4 +1,4 @@
-// spex night: a list of frames, made once each whatever ends the program on the way.
+// spex night: the frames of a list, each extracted once, whatever ends the program on the way.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kFrames = 8;
 
-// A list of frames 00.fits, 01.fits, ... of one PSF, in the folder out.
+// A list of frames 00.fits, 01.fits, ... for one PSF, in the folder out.
 class Night : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { frame_ = new SmallFrame(); }
@@ -38,7 +38,7 @@ class Night : public ::testing::Test {
     return Joined({"night", folder_ / "night.txt", "--progress", "lines", "--json", folder_ / "night.json"},
                   more);
   }
-  // The files of `Output` are each as `spex extract` would write it of 5 fibres.
+  // Expects that each output equals what `spex extract` would write for 5 fibres.
   void ExpectAllRight() const {
     for (int k = 0; k < kFrames; ++k) {
       const std::string want = folder_ / "want.fits";
@@ -48,7 +48,7 @@ class Night : public ::testing::Test {
       EXPECT_TRUE(ReadBytes(want) == ReadBytes(Output(k))) << k;
     }
   }
-  // How often the record names each output.
+  // Returns how often the record names each output.
   std::map<std::string, int> Recorded() const {
     std::map<std::string, int> times;
     std::ifstream file(folder_ / "out/spex-night.jsonl");
@@ -66,7 +66,7 @@ class Night : public ::testing::Test {
     }
     return states;
   }
-  // The number of files in the folder of the outputs.
+  // Returns the number of files in the output folder.
   int64_t FilesOut() const { return std::distance(std::filesystem::directory_iterator(folder_ / "out"), {}); }
   using Counts = std::map<std::string, int>;
 
@@ -92,7 +92,7 @@ TEST_F(Night, GoesOnAfterKillsAndMakesEveryFrameOnce) {
   EXPECT_EQ(Recorded().size(), kFrames);
   for (const auto& [output, times] : Recorded()) EXPECT_EQ(times, 1) << output;
   ExpectAllRight();
-  EXPECT_EQ(FilesOut(), kFrames + 1);  // and the record
+  EXPECT_EQ(FilesOut(), kFrames + 1);  // the frames and the record
   EXPECT_THAT(Spex(Command(kFiveFibres)), ExitsWith(0, HasSubstr("0 of 8 frames written, 8 skipped")));
   EXPECT_EQ(States(), (Counts{{"skipped", kFrames}}));
 }
@@ -221,12 +221,12 @@ TEST(RecordFiles, OutliveATornLineAndKeepClaimsApart) {
   ASSERT_TRUE(two->Add({{"output", "c"}, {"n", 2}}).ok());
   EXPECT_EQ((**one->Find("c"))["n"], 2);
   EXPECT_TRUE(one->IsOfOthers("c"));
-  EXPECT_FALSE(one->IsOfOthers("a"));  // from before
+  EXPECT_FALSE(one->IsOfOthers("a"));  // it is of an earlier run
   EXPECT_TRUE(two->Find("c")->has_value());
   EXPECT_FALSE(two->IsOfOthers("c"));
   EXPECT_TRUE(*one->Claim("x"));
   EXPECT_FALSE(*two->Claim("x"));
-  EXPECT_FALSE(*one->Claim("x"));  // by another thread
+  EXPECT_FALSE(*one->Claim("x"));  // another thread has claimed it
   EXPECT_TRUE(*two->Claim("y"));
   one->Release("x");
   EXPECT_TRUE(*two->Claim("x"));

@@ -16,7 +16,7 @@ constexpr FibreRange kFibres = {0, 3};
 
 std::string Zeros(size_t bytes) { return std::string(bytes, '\0'); }
 
-// A whole product of the velocity of one star, in row 0.
+// Returns a complete product: the velocity of one star, in row 0.
 v1::VelocityPart OneStar() {
   v1::VelocityPart star;
   star.set_bins(kBins);
@@ -37,7 +37,7 @@ v1::VelocityPart OneStar() {
   return star;
 }
 
-// Adds the checksum of its arrays, in the order of their numbers.
+// Returns the part with the checksum of its arrays, in the order of their numbers.
 v1::ProductPart PartOf(const v1::VelocityPart& star) {
   uint32_t crc = 0;
   for (const std::string& array :

@@ -1,5 +1,5 @@
-// Several servers as clients of a cluster use them: a restart or a replacement of one after the other while
-// jobs run. Processes of spexd itself, each on a loopback address of its own.
+// Several servers as clients of a cluster use them: restarts or replacements, one server at a time, while
+// jobs run. The servers are processes of spexd, each on its own loopback address.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ namespace {
 
 constexpr int kThreads = 4;
 
-// A server that keeps its address when it is started again.
+// A server that keeps its address when it is restarted.
 class Replica {
  public:
   Replica(int number, const SmallFrame& frame)
@@ -42,12 +42,12 @@ class Replica {
         std::vector<std::string>{BinFolder() + "/spexd", "--listen", address_, "--http", "127.0.0.1:0",
                                  "--port-file", folder_ / "ports.json", "--allow-root", frame_.folder(),
                                  "--device", "cpu", "--threads", "1", "--log-level", "warning"});
-    // Nothing is logged at this level; the file is there once the port answers.
+    // Nothing is logged at this level; the file exists once the port answers.
     ASSERT_TRUE(Eventually([&] { return !ReadPorts().is_null(); }));
     address_ = ReadPorts()["grpc"].get<std::string>();
     http_ = absl::StrCat("127.0.0.1:", ReadPorts()["http_port"].get<int>());
   }
-  // Drains it; its exit code.
+  // Drains the server; returns its exit code.
   int Stop() {
     spexd_->Signal(SIGTERM);
     const int code = spexd_->Wait();
@@ -69,7 +69,7 @@ class Replica {
   std::unique_ptr<Process> spexd_;
 };
 
-// Starts the server once a client has not reached it for the second time.
+// Starts the server after a client has failed to reach it twice.
 class StartsServer : public JobObserver {
  public:
   explicit StartsServer(Replica* server) : server_(server) {}
@@ -89,7 +89,7 @@ class RolloutTest : public ::testing::Test {
     ASSERT_TRUE(directory.ok()) << directory.status();
     directory_ = *std::move(directory);
   }
-  // At an address that no server had before.
+  // Starts a server at an address that none had before.
   void StartAnother() {
     replicas_.push_back(std::make_unique<Replica>(++started_, frame_));
     replicas_.back()->Start();
@@ -103,7 +103,7 @@ class RolloutTest : public ::testing::Test {
     for (const auto& replica : replicas_) EXPECT_EQ(replica->Stop(), 0);
   }
 
-  // Runs jobs in threads as long as `more` says, which is asked before each.
+  // Runs jobs in threads as long as `more`, which is called before each job, returns true.
   void RunJobs(const std::function<bool()>& more) {
     client::RemoteExtractor extractor(directory_->source());
     std::vector<std::jthread> threads;
@@ -137,7 +137,7 @@ TEST_F(RolloutTest, AJobIsTakenByAServerThatStartsAfterTheFirstAttempts) {
   EXPECT_EQ(replicas_[0]->Stop(), 0);
   StartsServer observer(replicas_[0].get());
   client::RemoteOptions options;
-  options.retry.unavailable_attempts = 7;  // for 6 to 20 s: the server may start slowly
+  options.retry.unavailable_attempts = 7;  // for 6 to 20 s, because the server may start slowly
   client::RemoteExtractor extractor(directory_->source(), options);
   const auto outcome = extractor.Run(SmallJob(), &observer, {});
   EXPECT_TRUE(outcome.ok()) << outcome.status();
@@ -158,7 +158,8 @@ TEST_F(RolloutTest, NoJobIsLostWhileServersAreStartedAnewOneAfterTheOther) {
   EXPECT_GE(done_, 60);
 }
 
-// As a Deployment does: the new server is ready and has the name before the old one loses it and drains.
+// As a Deployment does it: the new server is ready and has the name before the old one loses the name and
+// drains.
 TEST_F(RolloutTest, NoJobIsLostWhileServersAreReplacedByOthersAtOtherAddresses) {
   Mutex mutex;
   std::vector<std::string> named;

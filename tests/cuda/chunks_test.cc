@@ -1,4 +1,4 @@
-// Wavelengths solved in chunks with halos, against all of them in one.
+// Compares wavelengths that are solved in chunks with halos with all of them solved at once.
 #include <memory>
 
 #include "absl/strings/str_cat.h"

@@ -10,8 +10,8 @@
 namespace spexd::testing {
 namespace {
 
-// All kernels are loaded before the first job. By default a kernel is loaded at its first launch, which waits
-// for the device: what may run at the same time then does so in later jobs only.
+// Loads all kernels before the first job. By default a kernel is loaded at its first launch, which waits for
+// the device, so that kernels which may run at the same time do so only in later jobs.
 [[maybe_unused]] const int eager = setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tests that need a CUDA device: they skip, visibly, where there is none, or fail where SPEXD_REQUIRE_GPU=1.
+// Tests that need a CUDA device. Without one they are visibly skipped, or fail if SPEXD_REQUIRE_GPU=1.
 #ifndef SPEXD_TESTS_CUDA_CUDA_FIXTURE_H_
 #define SPEXD_TESTS_CUDA_CUDA_FIXTURE_H_
 
@@ -14,30 +14,30 @@
 
 namespace spexd::testing {
 
-// Device memory that is enough for any scene of tests/support.
+// Device memory that suffices for any scene of tests/support.
 inline constexpr int64_t kSceneMemory = int64_t{2} << 30;
 
-// Chunks of this many bins are the whole grid (CudaEngineOptions::chunk_bins).
+// With chunks of this many bins, the whole grid is one chunk (CudaEngineOptions::chunk_bins).
 inline constexpr int kUnchunked = 1 << 20;
 
-// Whether a machine without a device fails the tests (environment variable SPEXD_REQUIRE_GPU).
+// Returns whether the tests fail on a machine without a device (environment variable SPEXD_REQUIRE_GPU).
 bool GpuIsRequired();
 
-// The module's answer, asked once: OK, or why there is no engine.
+// Returns the module's answer, which is asked for once: OK, or why there is no engine.
 absl::Status CudaEngineStatus();
 
 class CudaTest : public ::testing::Test {
  protected:
   void SetUp() override;
 
-  // An engine on the first device unless others are named.
+  // Returns an engine, on the first device unless others are named.
   static absl::StatusOr<std::unique_ptr<Engine>> TryLoad(CudaEngineOptions options);
-  // The same, which must come up; null after a failure.
+  // Returns the engine, which must start; null after a failure.
   static std::unique_ptr<Engine> Load(const CudaEngineOptions& options);
   static std::unique_ptr<Engine> Load() { return Load({.device_memory_bytes = kSceneMemory}); }
-  // An engine with all of the device's free memory.
+  // Returns an engine with all of the device's free memory.
   static std::unique_ptr<Engine> LoadWhole() { return Load(CudaEngineOptions()); }
-  // An engine on all devices; must come up.
+  // Returns an engine on all devices, which must start.
   static std::unique_ptr<Engine> LoadOnAll(const CudaEngineOptions& options);
 };
 

@@ -1,4 +1,4 @@
-// Tests for any engine, on CUDA's.
+// Runs tests for any engine on the CUDA engine.
 #include "absl/status/status.h"
 #include "core/base/status_macros.h"
 #include "cuda/loader/load_cuda_module.h"
@@ -9,7 +9,7 @@ namespace spexd::testing {
 
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngineUnderTest(int at_once) {
   SPEXD_RETURN_IF_ERROR(CudaEngineStatus());
-  // Memory that a bundle or two of a whole spectrograph takes.
+  // The memory suffices for a bundle or two of a whole spectrograph.
   return LoadCudaEngine(
       {.devices = {0}, .device_memory_bytes = 4 * kSceneMemory, .jobs_per_device = at_once});
 }

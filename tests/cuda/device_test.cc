@@ -1,4 +1,4 @@
-// The engine's information on its devices, and its refusals of options.
+// The engine's information about its devices, and options that it refuses.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -73,7 +73,7 @@ TEST_F(CudaDevices, TimeEveryStage) {
     SCOPED_TRACE(StageName(stage));
     EXPECT_GT((*first)[stage], 0);
     EXPECT_LT((*first)[stage], 10);
-    // The spots already exist.
+    // The spots exist already.
     if (stage == Stage::kSpots) {
       EXPECT_EQ((*second)[stage], 0);
     } else {
@@ -91,7 +91,7 @@ TEST_F(CudaDevices, RefuseAPsfPreparedByAnotherEngine) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
 }
 
-// The sink of one job waits for another job to end: the sink holds neither device nor memory.
+// The sink of one job waits for another job to end, but holds neither device nor memory.
 TEST_F(CudaDevices, AreNotHeldUpByASlowSink) {
   const auto engine = Load({.device_memory_bytes = kSceneMemory, .jobs_per_device = 1});
   ASSERT_NE(engine, nullptr);

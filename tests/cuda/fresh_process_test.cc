@@ -1,5 +1,5 @@
-// A job gives the same bits in a process that has run others as in a fresh one: what an earlier job left in
-// memory counts for nothing, and no stage overtakes another once all kernels are there.
+// A job gives the same bits in a process that has run others as in a fresh one: data that an earlier job left
+// in memory are not used, and no stage overtakes another once all kernels are loaded.
 #include <unistd.h>
 
 #include <cstdio>
@@ -29,28 +29,28 @@
 namespace spexd::testing {
 namespace {
 
-// Set for the fresh process, which prints what its job gave.
+// Environment variable of the fresh process, which then prints the results of its job.
 constexpr char kPrints[] = "SPEXD_PRINT_BITS";
 constexpr char kPrefix[] = "bits of ";
 
 struct JobKind {
   std::string name;
   RunOptions run;
-  double widen = 0;       // above 0: a small scene whose spots are wider
-  bool real_psf = false;  // the real PSF and frame
+  double widen = 0;       // > 0: a small scene with spots that are this much wider
+  bool real_psf = false;  // uses the real PSF and frame
 };
 std::ostream& operator<<(std::ostream& out, const JobKind& kind) { return out << kind.name; }
 
 std::vector<JobKind> AllKinds() {
-  const WavelengthGrid off_the_ccd = {5543, 0.8, 2855};  // all of the real PSF's domain
+  const WavelengthGrid off_the_ccd = {5543, 0.8, 2855};  // the whole domain of the real PSF
   return {
       {.name = "Chunked", .run = {.grid = kWholeGrid, .bundle_size = 25, .want_model = true}},
       {.name = "Narrow", .run = {.grid = {6500, 0.8, 100}, .bundle_size = 25}},
       {.name = "Float32", .run = {.grid = kWholeGrid, .bundle_size = 25, .float32 = true}},
-      // Bins so narrow that wavelengths are not cut into chunks.
+      // The bins are so narrow that wavelengths are not cut into chunks.
       {.name = "HalfAnAngstrom", .run = {.grid = {5760, 0.5, 3700}, .bundle_size = 25}},
       {.name = "FourTenths", .run = {.grid = {5760, 0.4, 4600}, .bundle_size = 25, .fibres = {0, 5}}},
-      // No block's shared memory holds a fibre's values.
+      // No block's shared memory can hold a fibre's values.
       {.name = "MoreBinsThanSharedMemoryHolds",
        .run = {.grid = {5760, 0.28, 6500}, .bundle_size = 5, .fibres = {0, 5}}},
       {.name = "BothEndsOfTheCcd", .run = {.grid = {5551, 0.8, 2735}, .bundle_size = 25}},
@@ -77,7 +77,7 @@ std::string HashOf(const Array<T, N>& array) {
   return absl::StrFormat("%016x", std::hash<std::string_view>()(bytes));
 }
 
-// A line for each array of each bundle.
+// Returns a line for each array of each bundle.
 std::vector<std::string> BitsOf(const Bundles& bundles) {
   std::vector<std::string> lines;
   const auto add = [&](int number, const auto& of) {
@@ -109,7 +109,7 @@ class CudaFreshProcess : public CudaTest, public ::testing::WithParamInterface<J
   static std::vector<std::string> Run(const Scene& scene, const JobKind& kind) {
     return BitsOf(RunJob(engine_.get(), scene, kind.run));
   }
-  // What this test prints in a process of its own.
+  // Returns what this test prints in a fresh process.
   static std::vector<std::string> RunFresh() {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe");
     const ::testing::TestInfo& test = *::testing::UnitTest::GetInstance()->current_test_info();
@@ -123,7 +123,7 @@ class CudaFreshProcess : public CudaTest, public ::testing::WithParamInterface<J
     return lines;
   }
 
-  static std::unique_ptr<Engine> engine_;  // of all tests: later ones find what earlier ones left
+  static std::unique_ptr<Engine> engine_;  // shared: later tests find leftovers of earlier ones
 };
 
 std::unique_ptr<Engine> CudaFreshProcess::engine_;

@@ -1,5 +1,5 @@
-// Device memory: flat over hundreds of jobs, short of room for all PSFs, shared by jobs that wait for it, and
-// refused in words when a job could never have it.
+// Device memory: constant over hundreds of jobs, too small for all PSFs, shared by jobs that wait for it, and
+// refused with a message if a job could never have it.
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ constexpr WavelengthGrid kMemoryGrid = {6006, 0.8, 60};
 
 Scene SmallScene(int seed) { return MakeScene({.fibres = 8, .rows = 100, .seed = uint64_t(seed)}); }
 
-// Bytes of main memory that this process holds.
+// Returns the bytes of main memory that this process holds.
 int64_t HostBytes() {
   std::ifstream file("/proc/self/statm");
   int64_t pages = 0, resident = 0;
@@ -30,10 +30,10 @@ int64_t HostBytes() {
 
 class CudaMemory : public CudaTest {
  protected:
-  // An engine with this little memory; null if the size is refused.
+  // Returns an engine with this little memory; null if the size is refused.
   static std::unique_ptr<Engine> LoadWith(int64_t bytes);
   static absl::Status TryRun(Engine* engine, const Scene& scene);
-  // The least memory (to 64 KiB) in which a job of `scene` runs, and the memory that its PSF takes.
+  // Returns the least memory (to 64 KiB) in which a job of `scene` runs, and the memory of its PSF.
   static int64_t LeastMemory(const Scene& scene, int64_t* psf_bytes);
 };
 
@@ -120,7 +120,7 @@ TEST_F(CudaMemory, IsFlatOverFiveHundredJobsWithTenPsfsAndRoomForThree) {
     }
   }
   EXPECT_GT(resident, 0);
-  EXPECT_LT(resident, 10 * psf_bytes);  // not all of them: some were evicted
+  EXPECT_LT(resident, 10 * psf_bytes);  // some were evicted
 }
 
 TEST_F(CudaMemory, IsWaitedForByJobsThatDoNotFitTogether) {

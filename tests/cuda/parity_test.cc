@@ -1,4 +1,4 @@
-// CUDA against the CPU engine, in float64: one definition of the result, two engines.
+// Compares CUDA with the CPU engine, in float64: one definition of the result, two engines.
 #include <memory>
 
 #include "core/extract/cpu/cpu_engine.h"
@@ -16,7 +16,7 @@ constexpr ResultLimits kLimits = {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution =
 
 class CudaParity : public CudaTest {
  protected:
-  // Limits for bins with a MASK of 0; differences at holes' edges are printed only.
+  // The limits hold for bins with a MASK of 0; differences at the edges of holes are only printed.
   void ExpectParity(const Scene& scene, const RunOptions& options, const ResultLimits& limits = kLimits) {
     const auto cuda = LoadWhole();
     ASSERT_NE(cuda, nullptr);
@@ -35,7 +35,7 @@ TEST_F(CudaParity, HoldsForABundleOfTheWholeGrid) {
   ExpectParity(SimulateScene({.fibres = 25}), {.grid = kWholeGrid, .bundle_size = 25, .want_model = true});
 }
 
-// No block's shared memory holds a fibre's fluxes, and bands are of all kinds.
+// No block's shared memory can hold a fibre's fluxes, and bands are of all kinds.
 TEST_F(CudaParity, HoldsForAFineGrid) {
   ExpectParity(SimulateScene({.fibres = 10, .seed = 3}), {.grid = {5760, 0.4, 4500}, .bundle_size = 5},
                {.pull = 1e-4, .sqrt_ivar = 1e-8, .resolution = 1e-8});

@@ -1,4 +1,4 @@
-// A result is the same to the bit whatever else runs, and on whichever device.
+// A result has the same bits whatever else runs, on any device.
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -14,7 +14,7 @@
 namespace spexd::testing {
 namespace {
 
-// A bundle cut from the middle of the grid, with the simulator's hole in it.
+// A bundle from the middle of the grid, with the simulator's hole.
 constexpr WavelengthGrid kFrameGrid = {6500, 0.8, 700};
 
 class CudaSameBits : public CudaTest {
@@ -50,7 +50,7 @@ TEST_F(CudaSameBits, AmongSixteenOtherJobs) {
   std::vector<std::thread> threads;
   for (int k = 0; k < 16; ++k) {
     threads.emplace_back([&, k] {
-      if (k % 4 == 3) {  // other jobs of another kind, between these
+      if (k % 4 == 3) {  // jobs of another kind in between
         const Scene other = MakeScene({.fibres = 3 + k, .rows = 90, .bundle_size = 7, .seed = uint64_t(k)});
         RunJob(engine.get(), other, {.grid = {6006, 0.5 + 0.02 * k, 60}, .bundle_size = 7});
         return;
@@ -112,7 +112,7 @@ TEST_F(CudaSameBits, OnEveryDevice) {
   std::printf("  %d devices\n", static_cast<int>(devices.size()));
 }
 
-// Runs jobs of one engine over all devices.
+// Runs jobs of one engine on all devices.
 TEST_F(CudaSameBits, WhicheverDeviceTakesTheJob) {
   const auto engine = LoadOnAll({.device_memory_bytes = 2 * kSceneMemory});
   ASSERT_NE(engine, nullptr);

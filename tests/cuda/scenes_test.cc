@@ -1,5 +1,5 @@
-// CUDA on every awkward scene: against the CPU engine in float64, one definition of the result and two
-// engines; and in chunks of wavelength against all of them in one.
+// Compares CUDA on every difficult scene with the CPU engine in float64, and chunks of wavelength with all
+// wavelengths at once.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -27,7 +27,7 @@ TEST_P(CudaWith, IsWithinRoundingOfTheCpuEngine) {
       Compare(Run({.device_memory_bytes = kSceneMemory}), expected, *scene_.image);
   Print("with data", difference);
   if (GetParam().ill_conditioned()) {
-    // Each may be as far from extended precision.
+    // Each of the two may differ by this much from extended precision.
     const ResultLimits& limits = GetParam().limits;
     ExpectWithin(difference, {2 * limits.pull, 2 * limits.sqrt_ivar, 2 * limits.resolution});
   } else {

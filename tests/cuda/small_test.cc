@@ -1,5 +1,5 @@
-// Every kernel on as little as possible, for tools that make it a hundred times slower: compute-sanitizer
-// runs these alone (--gtest_filter='Small*').
+// Every kernel on as little data as possible, for tools that make it a hundred times slower.
+// compute-sanitizer runs only these (--gtest_filter='Small*').
 #include <memory>
 #include <thread>
 #include <utility>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr ResultLimits kSmallLimits = {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8};
 
-// One engine for all of them: its chunks are short, so that a few bins make several.
+// One engine for all of the tests. Its chunks are short, so that a few bins make several.
 class Small : public CudaTest {
  protected:
   static void TearDownTestSuite() { engine_.reset(); }
@@ -52,7 +52,7 @@ TEST_F(Small, SeveralChunksWithAHoleAndADeadColumn) {
   ExpectParity(scene, {.grid = {6003, 0.8, 54}});
 }
 
-// Elimination goes by runs of 128 bins; this hole lies across their border.
+// Elimination processes runs of 128 bins; this hole lies across their border.
 TEST_F(Small, SeveralRunsWithAHoleBetweenThem) {
   const Scene scene = MakeScene({.fibres = 3, .rows = 480});
   MaskPixels(165, 0, 30, 24, scene.image.get());

@@ -1,4 +1,4 @@
-// Where the columns of an elimination lie in memory.
+// The positions of an elimination's columns in memory.
 #include "cuda/kernels/factor/columns.cuh"
 
 #include "gtest/gtest.h"

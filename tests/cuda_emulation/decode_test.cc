@@ -1,5 +1,5 @@
-// The kernels that decode images, called directly, against the decoder of core/fits: the same bits, whatever
-// CFITSIO's settings.
+// Compares the kernels that decode images, called directly, with the decoder of core/fits: the same bits,
+// whatever CFITSIO's settings.
 #include "cuda/kernels/decode.h"
 
 #include <fitsio.h>
@@ -25,12 +25,12 @@ constexpr int kRows = 70, kColumns = 77;  // several warps, the last of which is
 struct DecodeCase {
   std::string name;
   int dither;     // CFITSIO's name of the method
-  bool wild;      // pixels that need many bits, and values that are missing
-  int mask_type;  // of the MASK; 0: none
+  bool wild;      // whether pixels need many bits and values are missing
+  int mask_type;  // type of the MASK; 0: no MASK
   void (*write_mask)(fitsfile* file, const std::vector<int>& mask, int* status);
 };
 
-// CFITSIO compresses integers of the image's own type only.
+// CFITSIO compresses only integers of the image's own type.
 template <typename T, int kType>
 void WriteMask(fitsfile* file, const std::vector<int>& mask, int* status) {
   std::vector<T> values(mask.begin(), mask.end());
@@ -86,7 +86,7 @@ void WriteFrame(const Planes& planes, const DecodeCase& of, const std::string& p
 }
 
 struct Decoded {
-  Image image;  // with the report's count
+  Image image;  // includes the count for the report
   uint32_t damage = 0;
 };
 

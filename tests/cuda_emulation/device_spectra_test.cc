@@ -1,4 +1,4 @@
-// Spectra that stay on the device. The emulator's device memory is the host's, so that they can be read.
+// Spectra that stay on the device. The emulator's device memory is the host's, so that tests can read them.
 #include "core/extract/device_spectra.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class DeviceSpectraTest : public CudaTest {
                   })
         .status();
   }
-  // Expects the arrays on the device to be those of the bundles.
+  // Expects the arrays on the device to equal those of the bundles.
   void ExpectKept(FibreRange asked) {
     ASSERT_NE(kept_, nullptr);
     const DeviceArrays& at = kept_->arrays();
@@ -78,7 +78,7 @@ TEST_F(DeviceSpectraTest, AreThoseOfTheBundlesOfAJobThatRunsInParts) {
   }
   const auto engine = Load({.device_memory_bytes = (whole + one_bundle) / 2});
   const ExtractRequest request = Request(engine.get(), {0, 5});
-  // A checked build waits for the upload and each stage of each part; spots are no part of a job.
+  // A checked build waits for the upload and for each stage of each part; spots are not part of a job.
   const int waits = FakeCuda::Get().calls("cudaStreamSynchronize");
   ASSERT_EQ(Run(engine.get(), request), absl::OkStatus());
   EXPECT_GE(FakeCuda::Get().calls("cudaStreamSynchronize") - waits, 2 * kStageCount);

@@ -7,7 +7,7 @@ namespace {
 [[maybe_unused]] const bool kDevicesAreThere = [] {
   FakeCuda::Device device;
   device.name = "Emulated GPU";
-  device.free_bytes = size_t{4} << 30;  // of which the engine of a server leaves a tenth for products
+  device.free_bytes = size_t{4} << 30;  // a server's engine leaves a tenth of it for products
   FakeCuda::Get().Reset({device});
   return true;
 }();

@@ -1,4 +1,4 @@
-// Takes the place of cuBLAS.
+// Replaces cuBLAS.
 #include <cblas.h>
 
 #include "core/analysis/one_blas_thread.h"

@@ -25,7 +25,7 @@ namespace {
 constexpr size_t kStackBytes = 256 << 10;
 constexpr int kMaxWords = 8;
 
-// Pages followed by one that must not be touched.
+// Pages followed by a page that must not be accessed.
 class GuardedPages {
  public:
   explicit GuardedPages(size_t bytes) {
@@ -90,7 +90,7 @@ struct Warp {
   uint64_t words[2][kWarp * kMaxWords];
 };
 
-// One launch. Fibers change by longjmp, which is much faster than swapcontext; that only begins them.
+// One launch. longjmp switches fibers, because it is much faster than swapcontext, which only starts them.
 class Emulator {
  public:
   Emulator(const char* name, dim3 grid, int threads, size_t shared_bytes, const std::function<void()>& kernel)
@@ -138,7 +138,7 @@ class Emulator {
       SwitchFrom(self);
     } else {
       Release(group);
-      // The last thread to arrive need not be the first to go on.
+      // The last thread to arrive need not be the first to continue.
       if (random_() % 2 == 0) {
         runnable_.push_back(self);
         SwitchFrom(self);
@@ -153,7 +153,7 @@ class Emulator {
   const char* name() const { return name_; }
 
  private:
-  // Counts this host thread's launches, so that each has an order of its own.
+  // Counts this host thread's launches, so that each launch has its own order.
   static uint64_t NextLaunch() {
     static thread_local uint64_t launches = 0;
     return launches++;
@@ -172,7 +172,7 @@ class Emulator {
     group->waiting.clear();
   }
 
-  // A fiber lives on from launch to launch; each turn is one thread of one block.
+  // Runs a fiber, which lives from launch to launch; each iteration is one thread of one block.
   static void FiberMain() {
     while (true) {
       Emulator* emulator = Current();
@@ -341,7 +341,7 @@ void CopyLater(void* to, const void* from, size_t bytes) {
   if (emulator->Toss()) {
     Do({copy});
   } else {
-    std::memset(to, 0xff, bytes);  // nobody is to read it before it has arrived
+    std::memset(to, 0xff, bytes);  // nobody may read it before it has arrived
     emulator->running()->groups.back().push_back(copy);
   }
 }

@@ -1,7 +1,7 @@
-// Runs CUDA kernels on the host, slowly and strictly: a block's threads take turns in an order drawn from a
-// seed, and change only where they wait for each other. What a device would tolerate by luck fails here:
-// lanes that do not meet, shared memory read before it is written (it begins as NaN) or beyond its end,
-// copies used before they were waited for.
+// Runs CUDA kernels on the host, slowly and strictly. A block's threads take turns in an order drawn from a
+// seed, and switch only where they wait for each other. Errors that a device might tolerate fail here: lanes
+// that do not meet, shared memory that is read before it is written (it is initialised with NaN) or beyond
+// its end, copies that are used before they were waited for.
 #ifndef SPEXD_TESTS_CUDA_EMULATION_EMULATOR_H_
 #define SPEXD_TESTS_CUDA_EMULATION_EMULATOR_H_
 
@@ -34,30 +34,31 @@ struct Position {
 inline thread_local constinit Thread* this_thread = nullptr;
 inline thread_local constinit const Position* this_position = nullptr;
 
-// Runs `kernel` at once for all threads of all blocks, block after block, each with `shared_bytes` of shared
-// memory. Several may run at once, each on its caller's thread. Ends the program, with a message, where the
-// kernel breaks a rule. `stream`: told to StreamOrder (tests/cuda_runtime), if a test watches.
+// Runs `kernel` immediately for all threads of all blocks, block after block, each with `shared_bytes` of
+// shared memory. Several launches may run at once, each on its caller's thread. Ends the program with a
+// message if the kernel breaks a rule. `stream`: reported to StreamOrder (tests/cuda_runtime) if a test
+// watches.
 void Run(const char* kernel_name, cudaStream_t stream, dim3 grid, int threads, size_t shared_bytes,
          const std::function<void()>& kernel);
 
-// Shared memory that a kernel may take, and its default.
+// Sets the shared memory that a kernel may take; otherwise it has a default.
 void AllowShared(const void* kernel, int bytes);
 bool MayTakeShared(const void* kernel, int64_t bytes);
 
-// The seed of all orders; printed when it is first asked for. Environment variable SPEXD_EMULATION_SEED, else
-// drawn.
+// Returns the seed of all orders, and prints it at the first call. It is the environment variable
+// SPEXD_EMULATION_SEED, else random.
 uint64_t Seed();
 
-// ---- For instructions. Each must be reached by all lanes of the warp, or threads of the block.
+// ---- For instructions. All lanes of the warp, or all threads of the block, must reach each of them.
 
-// Every lane gives 8-byte words and, once all have, sees those of all: words[lane * count + k]. They stay as
-// they are until the lane meets the others again.
+// Each lane passes 8-byte words and, once all have done so, gets those of all: words[lane * count + k]. They
+// stay valid until the lane meets the others again.
 const uint64_t* Exchange(const char* what, const uint64_t* words, int count);
 void MeetWarp(const char* what);
 // Returns whether `value` was true for any thread.
 bool MeetBlock(const char* what, bool value);
 
-// Copies that are done at any time until they are waited for.
+// Copies that may be done at any time until they are waited for.
 void CopyLater(void* to, const void* from, size_t bytes);
 void EndCopyGroup();
 void WaitForCopies(int pending_groups);

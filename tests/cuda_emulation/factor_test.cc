@@ -1,5 +1,5 @@
-// The kernels of the Cholesky factor, called directly, against dense algebra: each depth, and several beside
-// each other.
+// Compares the kernels of the Cholesky factor, called directly, with dense algebra: each depth, and several
+// depths at once.
 #include "cuda/kernels/factor/factor.h"
 
 #include <algorithm>
@@ -29,20 +29,20 @@ std::ostream& operator<<(std::ostream& out, const FactorCase& c) {
              << " diagonals in chunks of " << c.kept << ", " << c.shared_bytes << " bytes";
 }
 
-// Widths are those wanted: FindDepths closes them.
+// Returns the wanted widths; FindDepths closes them.
 std::vector<int32_t> Widths(int size, int usual, int first_wide, int last_wide, int wide) {
   std::vector<int32_t> widths;
   for (int j = 0; j < size; ++j)
     widths.push_back(std::min(j >= first_wide && j <= last_wide ? wide : usual, size - 1 - j));
   return widths;
 }
-// A matrix of each width.
+// Returns a case with a matrix of each width.
 FactorCase Whole(int diagonals, const std::vector<int>& widths, int shared_bytes = kAllShared) {
   FactorCase c = {150, diagonals, {}, 160, 0, shared_bytes};
   for (int width : widths) c.widths.push_back(Widths(c.size, width, 0, -1, 0));
   return c;
 }
-// Chunks of all depths up to that of `wide`, at other positions in each matrix.
+// Returns a case with chunks of all depths up to that of `wide`, at different positions in each matrix.
 FactorCase Chunks(int diagonals, int wide) {
   FactorCase c = {400, diagonals, {}, 64, 64};
   for (int i = 0; i < 3; ++i) c.widths.push_back(Widths(c.size, 11, 300 - 140 * i, 310 - 140 * i, wide));
@@ -55,7 +55,7 @@ class Factors {
     values_.resize(size_t(matrices_) * c.diagonals * c.size, NAN);
     for (int m = 0; m < matrices_; ++m) {
       widths_.insert(widths_.end(), c.widths[m].begin(), c.widths[m].end());
-      // Closed, by the rule and not by the kernel.
+      // Closes the widths by the rule and not by the kernel.
       for (int j = 0, before = 0; j < c.size; ++j) {
         before = std::min(std::max(c.widths[m][j], before - 1), c.size - 1 - j);
         closed_.push_back(before);
@@ -82,7 +82,7 @@ class Factors {
     args_.factors.starts = starts_.data();
   }
 
-  // changed: see FactorArgs.
+  // `changed`: see FactorArgs.
   void Factorise(const int32_t* changed = nullptr) {
     args_.changed = changed;
     EXPECT_EQ(ConfigureFactor(case_.shared_bytes), cudaSuccess);
@@ -103,7 +103,7 @@ class Factors {
   int columns() const { return args_.factors.columns; }
   int ChunkOf(int column) const { return args_.chunks.ChunkOf(column * kTile); }
   int DepthOf(int matrix, int column) const { return depths_[size_t(matrix) * chunks() + ChunkOf(column)]; }
-  // Tile `down` of a tile column, row by row.
+  // Returns tile `down` of a tile column, stored by rows.
   const double* Tile(int matrix, int column, int down) const {
     const size_t at = size_t(matrix) * args_.factors.columns + column;
     return &factors_[(at * (1 + args_.factors.tiles) + down) * kTileSize];
@@ -138,7 +138,7 @@ class Factors {
                   : std::sin(1.7 * k + 0.1 * j + matrix) * std::exp(-0.3 * k);
   }
 
-  // The Cholesky factor as a dense matrix, padded with the identity to whole tiles.
+  // Returns the Cholesky factor as a dense matrix, padded with the identity to whole tiles.
   std::vector<std::vector<double>> DenseFactor(int matrix) const {
     const int n = columns() * kTile;
     std::vector<std::vector<double>> m(n, std::vector<double>(n, 0));
@@ -157,7 +157,7 @@ class Factors {
     return m;
   }
 
-  // Inverse of the factor's diagonal tile that begins at `first`.
+  // Returns the inverse of the factor's diagonal tile that begins at `first`.
   static std::vector<double> InverseOf(const std::vector<std::vector<double>>& factor, int first) {
     std::vector<double> inverse(kTileSize, 0);
     for (int c = 0; c < kTile; ++c) {
@@ -183,7 +183,7 @@ TEST_P(FactorsOf, AreThoseOfDenseAlgebra) {
   Factors factors(GetParam());
   factors.Factorise();
   factors.ExpectClosedWidths();
-  // A chunk's halo leaves a small influence of what lies before it.
+  // A chunk's halo leaves a small influence of what precedes it.
   for (size_t m = 0; m < GetParam().widths.size(); ++m)
     factors.ExpectNearDense(static_cast<int>(m), factors.chunks() > 1 ? 1e-8 : 1e-13);
 }
@@ -203,7 +203,8 @@ INSTANTIATE_TEST_SUITE_P(InChunks, FactorsOf,
 TEST(Factor, GivesChunksTheDepthTheyNeed) {
   Factors factors(Chunks(65, 44));
   factors.Factorise();
-  // The first matrix is wide from 300 to 310, and its width falls by one a column from there; halos see that.
+  // The first matrix is wide from 300 to 310, and its width decreases by one per column from there; halos
+  // include that.
   std::vector<int> depths;
   for (int column = 0; column < factors.columns(); column += 8) depths.push_back(factors.DepthOf(0, column));
   EXPECT_EQ(depths, (std::vector<int>{2, 2, 2, 6, 6, 6, 4}));

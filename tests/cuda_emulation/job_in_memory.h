@@ -1,4 +1,4 @@
-// A job of one bundle on the emulated device, in memory that a test can reach between its stages.
+// A job of one bundle on the emulated device, in memory that a test can access between its stages.
 #ifndef SPEXD_TESTS_CUDA_EMULATION_JOB_IN_MEMORY_H_
 #define SPEXD_TESTS_CUDA_EMULATION_JOB_IN_MEMORY_H_
 
@@ -21,7 +21,7 @@ namespace spexd::cuda {
 
 class JobInMemory {
  public:
-  // All fibres of the scene are in the bundle.
+  // All fibres of the scene are in one bundle.
   JobInMemory(const testing::Scene& scene, const WavelengthGrid& grid) : scene_(scene) {
     testing::FakeCuda::Device device;
     device.free_bytes = size_t{1} << 30;
@@ -41,8 +41,8 @@ class JobInMemory {
 
   ExtractPlan plan;
 
-  // Runs the job, or its stages up to one after which `enqueued` returns an error. Arrays are `at` until the
-  // next run.
+  // Runs the job, or its stages up to the one after which `enqueued` returns an error. `at` has the arrays
+  // until the next run.
   template <typename Enqueued>
   cudaError_t Run(const Enqueued& enqueued) {
     workspace_.assign(WorkspaceBytes(plan, job_) / sizeof(double) + 1, 0);
@@ -50,7 +50,7 @@ class JobInMemory {
     float* const image = reinterpret_cast<float*>(workspace());
     std::copy_n(scene_.image->pixels.data(), pixels, image);
     std::copy_n(scene_.image->ivar.data(), pixels, image + pixels);
-    // Later arrays than the factors' scratch do not depend on that of other stages.
+    // Arrays behind the factors' scratch do not depend on the scratch of other stages.
     const int tiles = TilesOf(plan.max_width) + 1;
     at = LayOutJob(plan, job_, {.factor = FactorScratch(tiles, TilesOf(plan.shape.bins), kMaxShared)},
                    workspace());

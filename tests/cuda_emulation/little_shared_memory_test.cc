@@ -1,4 +1,4 @@
-// GPUs with less shared memory than the one that the stages were designed for.
+// GPUs with less shared memory than the one for which the stages were designed.
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -84,7 +84,7 @@ TEST_P(LittleSharedMemory, IsEnoughForTheLargestImages) {
   ExpectParity(scene, {.grid = {6012, 0.8, 12}}, {.pull = 1e-6, .sqrt_ivar = 1e-8, .resolution = 1e-8});
 }
 
-// Sizes for compute capability 8.6 and 12.0, and for an A100.
+// The sizes for compute capability 8.6 and 12.0, and for an A100.
 INSTANTIATE_TEST_SUITE_P(KiB, LittleSharedMemory, ::testing::Values(99, 163));
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Takes the place of cuda/loader's: the analyser that tests load is the emulated one, on a fake device.
+// Replaces the loader of cuda/loader: the analyser that tests load is the emulated one, on a fake device.
 #include <mutex>
 
 #include "cuda/analysis/analyser/cuda_analyser.h"

@@ -1,4 +1,4 @@
-// Takes the place of cuda/loader's: the engine that tests load is the emulated one, on two fake devices.
+// Replaces the loader of cuda/loader: the engine that tests load is the emulated one, on two fake devices.
 #include <algorithm>
 #include <mutex>
 
@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Engine>> LoadCudaEngine(const CudaEngineOptions& 
     device.free_bytes = size_t{64} << 30;
     testing::FakeCuda::Get().Reset({device, device});
   });
-  // Memory is the host's; scenes that run here need little of it.
+  // Limits the memory, which is the host's; the scenes that run here need little of it.
   CudaEngineOptions modest = options;
   constexpr int64_t kMax = int64_t{1} << 30;
   modest.device_memory_bytes =

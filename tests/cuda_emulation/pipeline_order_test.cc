@@ -1,8 +1,8 @@
-// The stages of whole jobs, with the real kernels: of any two operations that streams and events leave
-// unordered, none writes what the other uses. Kernels' accesses are observed, not declared
-// (watched_memory.cc), so that this holds for the kernels as they are.
+// The stages of whole jobs, with the real kernels: of two operations that streams and events leave unordered,
+// neither writes what the other uses. The kernels' accesses are observed, not declared (watched_memory.cc),
+// so the test covers the kernels as they are.
 //
-// What a test sees is what its job does: there is one for each way in which stages run side by side.
+// A test sees only what its job does: there is one for each way in which stages run at the same time.
 #include <cstddef>
 #include <cstdio>
 #include <memory>
@@ -25,7 +25,7 @@ namespace {
 
 using testing::StreamOrder;
 
-// Blocks of memory as a device has them.
+// Allocates blocks of memory as a device does.
 class Memory {
  public:
   explicit Memory(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
@@ -49,7 +49,7 @@ struct Job {
   int bundle_size = 25;
   int chunk_bins = 0;
   bool hole = false;
-  // So little shared memory that what can go to device memory does.
+  // Uses so little shared memory that everything that can go to device memory does.
   bool little_shared = false;
 };
 std::ostream& operator<<(std::ostream& out, const Job& job) { return out << job.name; }
@@ -72,7 +72,7 @@ class Pipeline : public ::testing::TestWithParam<Job> {
     return scene;
   }
 
-  // A prepared PSF in device memory.
+  // Returns a prepared PSF in device memory.
   std::unique_ptr<Memory> MakeResident(const Psf& psf, const Job& job, ExtractPlan* plan) {
     cudaStream_t const stream = slot_.stream.get();
     const PsfShape shape = ShapeOf(psf, job.grid, job.bundle_size);

@@ -1,5 +1,5 @@
-// Products by the programs themselves on an emulated GPU: of spectra that stay there, and of those copied
-// there.
+// Products by the programs themselves on an emulated GPU, of spectra that stay there and of spectra that are
+// copied there.
 #include <string>
 #include <vector>
 
@@ -55,7 +55,7 @@ TEST_F(EmulatedPrograms, SpexMakesTheSameProductsOfWhatStayedAndOfWhatItReadAgai
 
 class EmulatedServer : public EmulatedPrograms {
  protected:
-  // Products of a server, then its metrics; `flags`: the server's.
+  // Makes products on a server and returns its metrics. `flags`: the server's.
   std::string Serve(const std::vector<std::string>& flags) {
     const TestServer server(Joined({"--allow-root", folder_.path(), "--device", "cuda"}, flags), module_);
     std::string outputs;
@@ -66,7 +66,7 @@ class EmulatedServer : public EmulatedPrograms {
     }
     return outputs;
   }
-  // Files that spex makes of the frame that came.
+  // Makes files with spex from the frame that arrived.
   void AnalyseOn(const std::string& device) const {
     const RunResult here = Run({"analyse", folder_ / "frame.fits", "--device", device}, "here-");
     ASSERT_EQ(here.code, 0) << here.output;

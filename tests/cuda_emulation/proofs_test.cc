@@ -1,4 +1,4 @@
-// Damage to what the square roots are made of, in the middle of a job: the root error shows it.
+// Damages the inputs of the square roots in the middle of a job; the root error shows it.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -17,7 +17,8 @@ class DamagedJob : public ::testing::Test {
  protected:
   using Damage = std::function<void(const JobArrays& at)>;
 
-  // Runs the job: `before` the square roots, which then are planned, and `after` them the arrays are changed.
+  // Runs the job. `before` changes the arrays before the square roots are planned, `after` changes them
+  // afterwards.
   BundleResult Run(const Damage& before, const Damage& after = {}) {
     JobInMemory job(testing::MakeScene({.fibres = 3, .rows = 60}), {6004, 0.8, 37});
     const auto enqueued = [&](Stage stage) {
@@ -46,7 +47,7 @@ TEST_F(DamagedJob, HasALargeErrorOnlyIfItWasDamaged) {
 }
 
 TEST_F(DamagedJob, ShowsAWrongBoundOfTheSpectrum) {
-  // Poles of a spectrum that ends at a third of the entry on P's diagonal.
+  // Uses poles of a spectrum that ends at a third of the entry on P's diagonal.
   const BundleResult damaged = Run([](const JobArrays& at) {
     constexpr int kPoles = kPoleGroup;
     const double most = *Entry(at, 0) / 3;
@@ -64,7 +65,7 @@ TEST_F(DamagedJob, ShowsAWrongBoundOfTheSpectrum) {
   EXPECT_GT(damaged.root_error, kMaxRootError);
 }
 
-// Poles of the smaller half of shifts matter to modes that hold hardly any of the sums.
+// Poles of the smaller half of shifts affect modes that contribute little to the sums.
 TEST_F(DamagedJob, ShowsAWrongPole) {
   int poles = 0;
   Run([&](const JobArrays& at) { poles = at.resolution.poles[kFibre]; });

@@ -1,5 +1,5 @@
-// The kernels of the square root, called directly, against dense algebra: each way of solving, and several
-// beside each other.
+// Compares the kernels of the square root, called directly, with dense algebra: each way of solving, and
+// several ways at once.
 #include <lapacke.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::ostream& operator<<(std::ostream& out, const RootsCase& c) {
              << *std::max_element(c.widths[0].begin(), c.widths[0].end()) << " in chunks of " << c.chunk_bins;
 }
 
-// Widths may fall by no more than one from bin to bin, and end with the bins.
+// Returns widths that decrease by at most one from bin to bin, and end with the bins.
 std::vector<int32_t> ClosedWidths(int bins, int usual, int first_wide, int last_wide, int wide) {
   std::vector<int32_t> widths;
   for (int j = 0; j < bins; ++j) {
@@ -49,7 +49,7 @@ std::vector<int32_t> ClosedWidths(int bins, int usual, int first_wide, int last_
 RootsCase All(int bins, int width, int last = kMaxWidth) {
   return {std::vector(kFibres, ClosedWidths(bins, width, 0, -1, 0)), bins, 0, last};
 }
-// The wide part is at another position in each fibre.
+// Returns fibres whose wide part is at a different position in each.
 RootsCase Some(int wide) {
   RootsCase c = {{}, 64, 64};
   for (int i = 0; i < kFibres; ++i)
@@ -57,7 +57,7 @@ RootsCase Some(int wide) {
   return c;
 }
 
-// On a grid whose bands are mostly wide: fibres of several kinds, the widest a multiple of 8.
+// Returns fibres of several kinds on a grid whose bands are mostly wide; the widest is a multiple of 8.
 RootsCase Fine(std::vector<int> widths, int shared_bytes) {
   RootsCase c = {{}, 240, 0, widths.back(), widths.back(), shared_bytes};
   for (const int width : widths) c.widths.push_back(ClosedWidths(240, width, 0, -1, 0));
@@ -65,6 +65,7 @@ RootsCase Fine(std::vector<int> widths, int shared_bytes) {
 }
 
 // Precision matrices of some fibres, and the other inputs of their roots. Entries that no kernel may read are
+// NaN.
 // NaN.
 class Roots {
  public:
@@ -76,7 +77,7 @@ class Roots {
     args_.chunks.halo = c.halo;
     args_.chunks.extended =
         (std::min(bins_, args_.chunks.kept + 2 * args_.chunks.halo) + kTile - 1) / kTile * kTile;
-    // Same value as on a grid of one reach.
+    // The same value as on a grid of one reach.
     args_.usual_width = std::max(c.widths[0][0], kResolutionHalfWidth + 1);
     args_.shared_bytes = c.shared_bytes;
     precision_.resize(size_t{kFibres} * (most_ + 1) * bins_, NAN);
@@ -121,7 +122,7 @@ class Roots {
     args_.resolution.scratch = scratch_.data();
   }
 
-  // [fibre, bin, kPoleSums] of all poles.
+  // Returns [fibre, bin, kPoleSums] of all poles.
   std::vector<double> Take() {
     EXPECT_EQ(ConfigureResolution(args_.shared_bytes), cudaSuccess);
     testing::FakeCuda::Get().Reset({{}});
@@ -143,7 +144,7 @@ class Roots {
     return sums;
   }
 
-  // The same sums by dense elimination.
+  // Returns the same sums by dense elimination.
   std::vector<double> Dense() const {
     std::vector<double> sums(size_t{kFibres} * bins_ * kPoleSums, 0);
     for (int i = 0; i < kFibres; ++i) {
@@ -164,7 +165,7 @@ class Roots {
     return poles_[size_t(fibre) * args_.chunks.count + args_.chunks.ChunkOf(bin)];
   }
 
-  // To the bins whose chunks have this pole.
+  // Adds a pole's sums to the bins whose chunks have the pole.
   void AddDense(int fibre, int pole, double* sums) const {
     const double shift = shifts_[pole], weight = weights_[pole];
     Array<double, 2> inverse({bins_, bins_});  // of P + shift: its lower half
@@ -196,9 +197,9 @@ class RootsOf : public ::testing::TestWithParam<RootsCase> {};
 
 TEST_P(RootsOf, AreThoseOfDenseAlgebra) {
   const std::vector<double> expected = Roots(GetParam(), 2).Dense();
-  for (const int slots : {2, 1}) {  // with one, groups of poles follow each other
+  for (const int slots : {2, 1}) {  // with one slot, groups of poles follow each other
     const std::vector<double> sums = Roots(GetParam(), slots).Take();
-    // A chunk's halo leaves a small influence of what lies behind it.
+    // A chunk's halo leaves a small influence of what follows it.
     const double limit = GetParam().halo > 0 ? 1e-7 : 1e-11;
     for (size_t i = 0; i < sums.size(); ++i)
       ASSERT_NEAR(sums[i], expected[i], limit * (1 + std::abs(expected[i]))) << i << " of " << slots;
@@ -214,7 +215,7 @@ INSTANTIATE_TEST_SUITE_P(Tiled, RootsOf,
 INSTANTIATE_TEST_SUITE_P(Wide, RootsOf,
                          ::testing::Values(All(150, 33), All(150, 40), All(150, 41), All(150, 57),
                                            All(150, 100)));
-// Each kind, with windows in shared memory and in scratch.
+// Each kind of band, with windows in shared memory and in scratch.
 INSTANTIATE_TEST_SUITE_P(Fine, RootsOf,
                          ::testing::Values(Fine({60, 110, 168}, kMaxShared), Fine({64, 150, 200}, kMaxShared),
                                            Fine({60, 110, 168}, 48 << 10)));
@@ -223,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Cut, RootsOf,
                                            All(150, 100, 5), All(150, 100, 33)));
 INSTANTIATE_TEST_SUITE_P(FewBins, RootsOf,
                          ::testing::Values(All(1, 0), All(5, 11), All(8, 20), All(9, 40), All(17, 30)));
-// Chunks of one job go to different kernels.
+// The chunks of one job go to different kernels.
 INSTANTIATE_TEST_SUITE_P(Mixed, RootsOf, ::testing::Values(Some(11), Some(16), Some(20), Some(32), Some(44)));
 
 }  // namespace

@@ -24,7 +24,7 @@ Solution SolveIn(const ChunkPlan& chunks, JobInMemory* job) {
 
 class Preconditioner : public ::testing::TestWithParam<unsigned> {};
 
-// Bundles, grids and holes at random; ends of the grid lie off the CCD in some. Chunks are shorter than a
+// Random bundles, grids and holes; in some the ends of the grid lie off the CCD. Chunks are shorter than a
 // frame's, with the same halos.
 TEST_P(Preconditioner, TakesHardlyMoreStepsInChunks) {
   std::mt19937 random(GetParam());
@@ -62,7 +62,7 @@ TEST_P(Preconditioner, TakesHardlyMoreStepsInChunks) {
   EXPECT_LT(cut.residual, 2 * kFluxResidual);
 }
 
-// It is positive definite however little of the neighbours a chunk knows.
+// The preconditioner is positive definite however little of its neighbours a chunk knows.
 TEST(PreconditionerInShortChunks, FindsTheFluxWithoutHalos) {
   JobInMemory job(testing::MakeScene({.fibres = 3, .rows = 90}), {6004, 0.8, 60});
   const Solution cut = SolveIn({6, 16, 0, 16}, &job);

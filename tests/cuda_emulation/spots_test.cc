@@ -1,5 +1,5 @@
-// The kernels of the stage "spots", called directly: spots of any model and size equal the formula,
-// their positions are those of the host to the bit, and each row of the CCD knows the bins that cover it.
+// The kernels of the stage "spots", called directly: spots of any model and size equal the formula, their
+// positions equal the host's to the bit, and each row of the CCD knows the bins that cover it.
 #include "cuda/kernels/spots/spots.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void AddTerm(int degree_x, int degree_y, Psf* psf) {
   GaussHermite(*psf).core().terms.push_back(std::move(term));
 }
 
-// Replaces a series by one of this length and the same values.
+// Replaces a series by one of this length with the same values.
 void Lengthen(int length, LegendreTable* table) {
   Array<double, 2> coeff;
   coeff.Assign({table->coeff.shape(0), length});
@@ -53,7 +53,7 @@ void Lengthen(int length, LegendreTable* table) {
   table->coeff = coeff;
 }
 
-// Of rows against wavelength: a parabola with its vertex inside the grid.
+// Makes rows a parabola in wavelength, with its vertex inside the grid.
 void TurnTrace(Psf* psf) {
   for (int i = 0; i < psf->fibres; ++i) {
     psf->traces.y.coeff(i, 1) = 3;
@@ -61,7 +61,7 @@ void TurnTrace(Psf* psf) {
   }
 }
 
-// Adds a second, wider core with these largest degrees, and an end of the first one.
+// Adds a second, wider core with these largest degrees, and a cutoff to the first one.
 void AddCore(int degree_x, int degree_y, Psf* psf) {
   GaussHermiteSpots& spots = GaussHermite(*psf);
   GaussHermiteCore core = spots.core();
@@ -81,11 +81,11 @@ void AddCore(int degree_x, int degree_y, Psf* psf) {
 struct Images {
   int columns, rows, oversampling;
   SubpixelShift shift;
-  int positions = 0, wavelengths = 0;  // of a grid
+  int positions = 0, wavelengths = 0;  // of a grid of images
   int powers = 0, groups = 0;          // of polynomials
 };
 
-// Gives the PSF images that are blurred by another amount each; those of higher powers are small.
+// Gives the PSF images with different amounts of blur; those of higher powers are small.
 void Sample(const Images& images, Psf* psf) {
   SampledSpots spots;
   SampledLayout& layout = spots.layout;
@@ -94,7 +94,7 @@ void Sample(const Images& images, Psf* psf) {
   layout.wavelengths = images.wavelengths;
   layout.powers = images.powers;
   layout.images = images.powers > 0 ? images.groups * images.powers : images.positions * images.wavelengths;
-  // Samples that a sinc shifts begin at a CCD pixel's edge.
+  // The first sample shifted by a sinc begins at the edge of a CCD pixel.
   const auto centre = [&](double near) {
     const int n = images.oversampling;
     return images.shift == SubpixelShift::kSinc && n > 1 ? n * (std::floor(near / n) + 0.5) - 0.5 : near;
@@ -166,7 +166,7 @@ const std::vector<SpotsCase>& SpotsCases() {
        {.fibres = 2, .rows = 60, .tail = true},
        [](Psf* psf) {
          for (double& c : GaussHermite(*psf).core().sigma_y.coeff.Row(1)) c = -1;
-         GaussHermite(*psf).core().sigma_x.coeff(0, 1) = 1.5;  // negative where wavelengths are short
+         GaussHermite(*psf).core().sigma_x.coeff(0, 1) = 1.5;  // negative at short wavelengths
        }},
       {"OfTwoCores", {.fibres = 2, .rows = 60}, [](Psf* psf) { AddCore(1, 2, psf); }},
       {"OfTwoCoresWithATail",
@@ -195,7 +195,7 @@ const std::vector<SpotsCase>& SpotsCases() {
        [](Psf* psf) {
          AddCore(1, 1, psf);
          for (double& c : GaussHermite(*psf).cores[0].sigma_x.coeff.Row(0)) c = -1;
-         GaussHermite(*psf).cores[0].sigma_y.coeff(1, 1) = 1.5;  // negative where wavelengths are short
+         GaussHermite(*psf).cores[0].sigma_y.coeff(1, 1) = 1.5;  // negative at short wavelengths
          for (double& c : GaussHermite(*psf).cores[1].sigma_y.coeff.Row(2)) c = 0;
        }},
       {"OfAGridOfImages",

@@ -1,5 +1,5 @@
-// Tells StreamOrder what kernels read and write. They are compiled with -fsanitize=thread, which calls these
-// functions at every access of memory, and linked without the sanitizer's own runtime.
+// Reports the kernels' memory accesses to StreamOrder. The kernels are compiled with -fsanitize=thread, which
+// calls these functions at every access, and linked without the sanitizer's own runtime.
 #include <cstddef>
 
 #include "tests/cuda_runtime/stream_order.h"
@@ -32,7 +32,7 @@ WATCH(16)
 void __tsan_read_range(void* at, size_t bytes) { StreamOrder::Read(at, bytes); }
 void __tsan_write_range(void* at, size_t bytes) { StreamOrder::Write(at, bytes); }
 
-// Clang's names of copies.
+// Names that Clang uses for copies.
 void* __tsan_memcpy(void* to, const void* from, size_t bytes) {
   StreamOrder::Read(from, bytes);
   StreamOrder::Write(to, bytes);
@@ -48,7 +48,7 @@ void* __tsan_memset(void* to, int value, size_t bytes) {
   return __builtin_memset(to, value, bytes);
 }
 
-// What else the sanitizer is told.
+// Other functions that instrumented code calls.
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit(void*) {}

@@ -1,4 +1,4 @@
-// Device memory of whole frames, by the layout and the kernels' scratch. Nothing is computed.
+// Device memory of whole frames, from the layout and the kernels' scratch. Nothing is computed.
 #include <cstdint>
 #include <vector>
 
@@ -11,7 +11,8 @@
 namespace spexd::cuda {
 namespace {
 
-// Of a frame of 500 fibres between 5760 and 7620 Angstrom. `reach`: as that of the r camera's PSF.
+// Returns the bytes for a frame of 500 fibres between 5760 and 7620 Angstrom. `reach`: that of the r camera's
+// PSF.
 int64_t BytesOfFrame(double step, int reach) {
   PsfShape shape;
   shape.fibres = 500;
@@ -29,7 +30,7 @@ int64_t BytesOfFrame(double step, int reach) {
   return WorkspaceBytes(MakeExtractPlan(shape, facts, 1, {}), job);
 }
 
-// Eight frames in flight and their PSF fit a GPU of 48 GB.
+// Eight frames in flight and their PSF fit into a GPU of 48 GB.
 TEST(Workspace, OfAFrameStaysBelowThreeGigabytes) { EXPECT_LT(BytesOfFrame(0.8, 9), 3'000'000'000); }
 
 TEST(Workspace, OfAFineFrameStaysBelowTwentyNineGigabytes) {

@@ -1,4 +1,4 @@
-// Plans of how frames are divided on a device, checked without one.
+// Plans for dividing frames on a device, checked without a device.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@
 namespace spexd::cuda {
 namespace {
 
-// A frame of the usual proportions: 500 fibres, 2326 bins of 0.8 Angstrom.
+// Returns a frame of the usual size: 500 fibres, 2326 bins of 0.8 Angstrom.
 PsfShape FrameShape() {
   PsfShape shape;
   shape.fibres = 500;
@@ -121,7 +121,7 @@ TEST(ExtractPlan, CutsNoFineGrid) {
   }
 }
 
-// All others wait for the chains of the preconditioner.
+// All other chunks wait for the preconditioner's chains.
 TEST(ExtractPlan, PreconditionsTheFluxByShorterChunksWhateverTheOthersAre) {
   const ExtractPlan plan = FramePlan(9, {});
   EXPECT_LE(3 * plan.solve_chunks.extended, plan.block_chunks.extended);
@@ -131,7 +131,7 @@ TEST(ExtractPlan, PreconditionsTheFluxByShorterChunksWhateverTheOthersAre) {
     EXPECT_GE(chunks.halo, reach) << "a bin meets all that couple to it";
     EXPECT_LE(chunks.halo, chunks.kept) << "a bin is in no more than two chunks";
     EXPECT_GE(chunks.count * chunks.kept, plan.shape.bins);
-    // Those of a block's four warps are in the shared memory of any device.
+    // The chunks of a block's four warps fit into the shared memory of any device.
     EXPECT_LE(4 * 8 * chunks.extended, 99 * 1024);
   }
 }
@@ -237,7 +237,7 @@ TEST(ExtractPlan, GivesFibresThatMeetNobodyNoNeighbours) {
 
 TEST(ExtractPlan, TakesTheWindowsOfAJobsBundles) {
   std::vector<BundleFacts> facts = Facts(20, 8);
-  facts[6] = {8, 1, 900, 890};  // touches no column
+  facts[6] = {8, 1, 900, 890};  // this bundle touches no column
   const std::vector<Window> windows = WindowsOf(MakeExtractPlan(FrameShape(), facts, 1, {}), Job(5, 3));
   ASSERT_EQ(windows.size(), 3u);
   EXPECT_EQ(windows[0].first_column, 1000);
@@ -272,7 +272,7 @@ TEST(Carver, RemembersTheMostAfterRewinding) {
   EXPECT_EQ(carver.bytes(), 11 * kArrayAlignment);
 }
 
-// The arrays of a job in address space alone, each as [begin, end). Nothing is touched.
+// The arrays of a job as [begin, end) in address space only. Nothing is accessed.
 class Extents {
  public:
   template <typename T>
@@ -310,7 +310,7 @@ class Extents {
   std::vector<std::tuple<uintptr_t, uintptr_t, const char*>> all_;  // begin, end, name
 };
 
-// An address that arrays can be laid out at.
+// An address at which arrays can be laid out.
 constexpr uintptr_t kSomewhere = uintptr_t{1} << 40;
 std::byte* Somewhere() { return reinterpret_cast<std::byte*>(kSomewhere); }
 
@@ -477,7 +477,7 @@ TEST(PsfArrays, AreAsLargeWithABlockAsWithout) {
   const auto end = reinterpret_cast<uintptr_t>(psf.spots + int64_t{500} * 2350 * 17 * 11);
   EXPECT_LE(end, kSomewhere + static_cast<uintptr_t>(PsfBytes(shape)));
   EXPECT_LT(kSomewhere + static_cast<uintptr_t>(PsfBytes(shape)), end + kArrayAlignment);
-  // The arrays that the host packs come before all others.
+  // The arrays that the host packs precede all others.
   EXPECT_EQ(reinterpret_cast<uintptr_t>(psf.first_column),
             kSomewhere + static_cast<uintptr_t>(PackedPsfBytes(shape)));
 }
@@ -538,7 +538,7 @@ TEST(PackedPsf, HoldsEverySeriesOfEveryFibre) {
   }
 }
 
-// A grid of 2 x 3 images, and polynomials of 3 powers.
+// Returns a grid of 2 x 3 images, and polynomials of 3 powers.
 SampledSpots MakeSampledSpots() {
   SampledSpots spots;
   LayOutImages(20, 13, 2, 9, 7, &spots.layout);

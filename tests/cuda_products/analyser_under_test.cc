@@ -18,7 +18,7 @@ void CudaProductsTest::SetUp() {
   if (required != nullptr && *required != '\0' && std::string(required) != "0") {
     FAIL() << "SPEXD_REQUIRE_GPU is set, but: " << analyser.status();
   }
-  // Begins like the message of the engine's tests, so that ctest shows it as skipped.
+  // The message begins like that of the engine's tests, so that ctest shows the test as skipped.
   GTEST_SKIP() << "no engine to test: " << analyser.status().message();
 }
 

@@ -1,5 +1,4 @@
-// The analyser of a GPU, for tests that skip, visibly, where there is none, or fail where
-// SPEXD_REQUIRE_GPU=1.
+// The analyser of a GPU. Without a GPU tests are visibly skipped, or fail if SPEXD_REQUIRE_GPU=1.
 #ifndef SPEXD_TESTS_CUDA_PRODUCTS_ANALYSER_UNDER_TEST_H_
 #define SPEXD_TESTS_CUDA_PRODUCTS_ANALYSER_UNDER_TEST_H_
 

@@ -1,4 +1,4 @@
-// Products by kernels against golden files, within the tolerances that they have for float32.
+// Compares products by kernels with golden files, within their tolerances for float32.
 #include <gtest/gtest.h>
 
 #include "core/products/template_file.h"

@@ -1,7 +1,7 @@
-// cuda_products_benchmark [STARS [REPEATS [CPU_STARS]]]: the time of velocities from the arms B, R and Z
-// of DESI together, and from each arm alone, on device 0 and on one processor, for stars of the synthetic
-// library (500 stars, 11 repeats, 20 stars on the processor). Medians after one call that is not counted.
-// From the host: with copies of the spectra, 215 MB for 500 stars.
+// cuda_products_benchmark [STARS [REPEATS [CPU_STARS]]]: measures the time of velocities from the arms B, R
+// and Z of DESI together, and from each arm alone, on device 0 and on one processor, for stars of the
+// synthetic library (500 stars, 11 repeats, 20 stars on the processor). It prints medians after one call that
+// is not counted. Spectra are on the host, so times include their copies, 215 MB for 500 stars.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -30,7 +30,7 @@ double MillisecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The stars' spectra in an arm, of S/N 3 to 30 a bin.
+// Returns the stars' spectra in an arm, with S/N 3 to 30 per bin.
 Spectra Observed(const TemplateLibrary& library, const WavelengthGrid& grid, int stars, unsigned seed) {
   const BinnedTemplates templates =
       BinnedTemplates::Make(library, grid.Values(), 1000, std::nullopt, {AvailableCpus()}).value();
@@ -66,7 +66,7 @@ Spectra Observed(const TemplateLibrary& library, const WavelengthGrid& grid, int
   return spectra;
 }
 
-// Of the models of all stars.
+// Returns the number of evaluations of the models of all stars.
 double EvaluationsOf(const std::vector<StarVelocity>& stars) {
   double evaluations = 0;
   for (const StarVelocity& star : stars) evaluations += star.evaluations;
@@ -74,7 +74,7 @@ double EvaluationsOf(const std::vector<StarVelocity>& stars) {
 }
 double EvaluationsOf(const std::vector<LineRedshift>&) { return 0; }
 
-// The median of the repeats of `fit`, and the evaluations of a star. `begin` is not timed.
+// Prints the median time of the repeats of `fit`, and the evaluations per star. `begin` is not timed.
 template <typename Begin, typename Fit>
 bool Report(const char* what, int stars, int repeats, const Begin& begin, const Fit& fit) {
   std::vector<double> times;

@@ -117,7 +117,7 @@ void ExpectThoseOfProcessors(FrameAnalysis* there, const UsableSpectra& spectra,
                     found = MakeSkyAndLines(there, sky, targets);
   ExpectSameSky(found.sky, expected.sky);
   ExpectSameLines(found.lines, expected.lines, 3e-3, 0.05);
-  // The same from the processors' spectra, whose sky is to the last bit the same.
+  // The same from the processors' spectra, whose sky is equal to the last bit.
   ASSERT_TRUE(there->TakeSky(expected.sky).ok());
   ExpectSameLines(there->FindLineRedshifts(targets, {}).value(), expected.lines, 1e-4, 0.01);
 }

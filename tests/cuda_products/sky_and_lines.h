@@ -1,4 +1,4 @@
-// Sky and redshifts of emission lines of made-up fields, and how far two of them may be apart.
+// Sky and redshifts of emission lines of simulated fields, and the differences allowed between two of them.
 #ifndef SPEXD_TESTS_CUDA_PRODUCTS_SKY_AND_LINES_H_
 #define SPEXD_TESTS_CUDA_PRODUCTS_SKY_AND_LINES_H_
 
@@ -17,11 +17,12 @@ struct SkyAndLines {
 SkyAndLines MakeSkyAndLines(FrameAnalysis* analysis, const std::vector<int>& sky_fibres,
                             const std::vector<int>& targets);
 
-// Skies of slightly different brightness, emission lines in every third fibre, bins and a fibre without data.
+// Returns skies of slightly different brightness, emission lines in every third fibre, and bins and a fibre
+// without data.
 Frame MakeScene(int fibres, uint32_t seed);
 std::vector<int> Rows(int first, int end);
 
-// The largest of |a - b| sqrt(ivar).
+// Returns the largest of |a - b| sqrt(ivar).
 double Largest(const Array<double, 2>& a, const Array<double, 2>& b, const Array<double, 2>& ivar);
 
 // The tolerances are those of float32 arithmetic with float64 sums. Prints the largest differences.
@@ -29,7 +30,7 @@ void ExpectSameSky(const Sky& found, const Sky& expected);
 // `relative`, `absolute`: limits of dchi2.
 void ExpectSameLines(const std::vector<LineRedshift>& found, const std::vector<LineRedshift>& expected,
                      double relative, double absolute);
-// Both, of a scene whose first fibres are sky fibres; `there`: a new analysis of it.
+// Compares both for a scene whose first fibres are sky fibres. `there`: a new analysis of the scene.
 void ExpectThoseOfProcessors(FrameAnalysis* there, const UsableSpectra& spectra, int sky_fibres);
 
 }  // namespace spexd::testing

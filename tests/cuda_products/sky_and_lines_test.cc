@@ -1,4 +1,4 @@
-// Sky and redshifts of emission lines by kernels against those by processors.
+// Compares sky and redshifts of emission lines by kernels with those by processors.
 #include "tests/cuda_products/sky_and_lines.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Velocities of stars by kernels against those by processors.
+// Compares velocities of stars by kernels with those by processors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,8 +14,8 @@
 namespace spexd::testing {
 namespace {
 
-// Three stars, the last of which rotates as a top hat of 130 km/s would, a spectrum without light, one
-// without data.
+// Returns three stars, of which the last is broadened by a top hat of 130 km/s, a spectrum without light, and
+// one without data.
 Frame FrameOfStars() {
   Frame frame = DarkFrame(5, 1);
   AddLight(StarLight(-312.5, 0.8, 60), 0, &frame);
@@ -46,7 +46,7 @@ void ExpectAgreement(const StarVelocity& cuda, const StarVelocity& cpu) {
   EXPECT_EQ(cuda.flag, cpu.flag);
   EXPECT_EQ(cuda.bins, cpu.bins);
   ASSERT_EQ(cuda.scan.size(), cpu.scan.size());
-  // Both scans sum in float32 what is a million: fits decide.
+  // Both scans sum values of order a million in float32; the fits decide.
   for (size_t v = 0; v < cpu.scan.size(); ++v) EXPECT_NEAR(cuda.scan[v], cpu.scan[v], 3) << v;
   if ((cpu.flag & kVelocityNoData) != 0) return;
   EXPECT_EQ(cuda.scan_velocity, cpu.scan_velocity);

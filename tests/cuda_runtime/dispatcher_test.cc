@@ -20,7 +20,7 @@ struct FakeState : ResidentState {
   bool Settle() override { return true; }
 };
 
-// A state that the device still writes to until it answers; it never answers while somebody holds the
+// A state to which the device still writes until it answers. It never answers while somebody holds the
 // dispatcher.
 struct SlowState : ResidentState {
   SlowState(std::function<void()> asked, std::function<void()> gone)
@@ -90,7 +90,7 @@ TEST_F(DispatcherTest, ServesJobsInTheOrderOfTheirArrival) {
   constexpr int kJobs = 5;
   Dispatcher dispatcher({Device(1, 8)});
   auto running = std::make_unique<Lease>(Admit(dispatcher, 1));
-  std::vector<int> order;  // written by whoever holds the only slot
+  std::vector<int> order;  // written by the holder of the only slot
   std::vector<std::thread> threads;
   for (int k = 0; k < kJobs; ++k) {
     threads.emplace_back([&, k] {
@@ -187,8 +187,8 @@ TEST_F(DispatcherTest, AsksNoDeviceUnderItsLock) {
                                   answers.wait(false);
                                 },
                                 [&] {
-                                  // Objects freed with it are not freed under the lock either, or this would
-                                  // wait for ever.
+                                  // Objects freed with the state are not freed under the lock either,
+                                  // otherwise this would wait for ever.
                                   if (all != nullptr) gone += all->LoadOf(0).running >= 0;
                                 });
                           }}});
@@ -196,7 +196,7 @@ TEST_F(DispatcherTest, AsksNoDeviceUnderItsLock) {
   EXPECT_TRUE(dispatcher.AdmitPreparation(Wish(1, 3, 0), {}).ok());
   std::thread waiter([&] { EXPECT_TRUE(dispatcher.AdmitJob(Wish(2, 1, 2), {}).ok()); });
   asked.wait(false);
-  // The device hangs; no other thread does.
+  // The device hangs, but no other thread does.
   EXPECT_EQ(dispatcher.LoadOf(0).psf_bytes, 3 * kUnit);
   EXPECT_TRUE(dispatcher.HasFreeSlot(0));
   EXPECT_TRUE(dispatcher.Check(Wish(3)).ok());

@@ -1,4 +1,4 @@
-// The CUDA engine on a fake runtime that fails: jobs, devices, starting.
+// The CUDA engine on a fake runtime that fails: jobs, devices, start.
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,7 +34,7 @@ TEST_F(CudaEngineTest, WaitsForTheDeviceBeforeItFreesAJobThatRanOutOfHostMemory)
   const int waits = FakeCuda::Get().calls("cudaStreamSynchronize");
   FakePipeline::Get().ThrowNext();
   EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::ResourceExhaustedError("out of memory"));
-  // Its stages, what runs beside them, its downloads, and its PSF.
+  // Waits for its stages, for what runs beside them, for its downloads, and for its PSF.
   EXPECT_EQ(FakeCuda::Get().calls("cudaStreamSynchronize"), waits + 3 + SideStreams::kCount);
   EXPECT_EQ(engine->Devices()[0].workspace_bytes, 0);
   EXPECT_EQ(Run(engine.get(), Request(prepared)), absl::OkStatus());
@@ -95,7 +95,7 @@ TEST_F(CudaEngineTest, LetsAJobBeTriedAgainThatFindsTheDeviceLostBeforeTheEngine
   const auto engine = Make(OneDevice());
   const auto prepared = Prepare(engine.get());
   FakeCuda::Get().Lose(0, cudaErrorIllegalAddress);
-  // Its first need is page-locked memory, which a lost device does not give.
+  // Its first need is page-locked memory, which a lost device does not provide.
   const absl::Status status = Run(engine.get(), Request(prepared));
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(Words(status), AllOf(HasSubstr("page-locked host memory"), HasSubstr("may be tried again")));

@@ -60,7 +60,7 @@ class CudaEngineTest : public ::testing::Test {
     return engine->Extract(request, [](BundleResult) { return absl::OkStatus(); }).status();
   }
   absl::Status Run(Engine* engine) { return Run(engine, Request(Prepare(engine))); }
-  // Memory of a device that holds `psfs` PSFs and one job of `bundles` bundles.
+  // Returns the device memory for `psfs` PSFs and one job of `bundles` bundles.
   int64_t Room(int psfs, int bundles = 3) {
     const auto probe = Make(OneDevice());
     const auto prepared = Prepare(probe.get());

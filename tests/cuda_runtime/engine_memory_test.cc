@@ -1,5 +1,5 @@
-// How the CUDA engine uses a device's memory, on a fake runtime: PSFs that come and go, jobs too large for
-// it.
+// The CUDA engine's use of device memory, on a fake runtime: PSFs that come and go, jobs that exceed the
+// memory.
 #include <future>
 #include <memory>
 #include <stop_token>
@@ -47,7 +47,7 @@ TEST_F(CudaEngineTest, AsksNoDeviceForItsStatus) {
 TEST_F(CudaEngineTest, TakesTheMemoryOfAPsfOnceTheDeviceNoLongerWritesToIt) {
   const int64_t room = Room(1);
   const auto engine = Make(OneDevice(1, room));
-  FakeCuda::Get().HoldHostFunctions(true);  // the device still writes the PSF
+  FakeCuda::Get().HoldHostFunctions(true);  // the device is still writing the PSF
   ASSERT_NE(Prepare(engine.get()), nullptr);
   const int asked = FakeCuda::Get().calls("cudaEventQuery");
   FakeCuda::Get().FailNext("cudaEventQuery", cudaErrorNotReady);
@@ -58,7 +58,7 @@ TEST_F(CudaEngineTest, TakesTheMemoryOfAPsfOnceTheDeviceNoLongerWritesToIt) {
   EXPECT_EQ(Run(engine.get()), absl::OkStatus());
   device.join();
   EXPECT_EQ(FakeCuda::Get().calls("cudaEventQuery"), asked + 2);
-  // A job has waited for this one: there is nothing to ask.
+  // A job has waited for the PSF, so there is nothing to ask.
   EXPECT_EQ(Run(engine.get()), absl::OkStatus());
   EXPECT_EQ(FakeCuda::Get().calls("cudaEventQuery"), asked + 2);
 }
@@ -74,7 +74,7 @@ TEST_F(CudaEngineTest, RunsMorePsfsThanItHoldsInFlatMemory) {
     EXPECT_LE(device.resident_bytes, 3 * Aligned(psfs[0]->bytes()));
     EXPECT_EQ(device.workspace_bytes, 0);
   }
-  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 2);  // includes the probe's
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 2);  // including the probe's
 }
 
 TEST_F(CudaEngineTest, RefusesABundleThatItCouldNeverHoldNamingTheBytes) {
@@ -112,7 +112,7 @@ TEST_F(CudaEngineTest, TakesOnDemandWhatItsJobsNeedAndKeepsIt) {
   const auto prepared = Prepare(engine->get());
   for (int k = 0; k < 3; ++k) ASSERT_EQ(Run(engine->get(), Request(prepared)), absl::OkStatus());
   EXPECT_EQ(FakeCuda::Get().taken_bytes(0), room);
-  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 1 + 2);  // for the probe; for a PSF and a workspace
+  EXPECT_EQ(FakeCuda::Get().calls("cudaMalloc"), 1 + 2);  // one for the probe; two for a PSF and a workspace
 }
 
 TEST_F(CudaEngineTest, LetsSeveralEnginesShareADeviceOnDemand) {
@@ -133,7 +133,7 @@ TEST_F(CudaEngineTest, NamesTheBytesThatOthersLeaveTooFewOf) {
   const auto rest = MakeCudaEngine({.devices = {0}, .device_memory_bytes = int64_t{62} << 20, .jobs_per_device = 1});  // another process
   ASSERT_TRUE(rest.ok()) << rest.status();
   auto large = std::make_shared<Psf>(*testing::MakeScenePsf({.fibres = 8, .rows = 60}));
-  // Little is left: one PSF more than fits.
+  // Little memory is left: one PSF more than fits.
   std::vector<std::shared_ptr<const PreparedPsf>> held;
   absl::Status status;
   for (int k = 0; k < 4 && status.ok(); ++k) {
@@ -185,7 +185,7 @@ TEST_F(CudaEngineTest, RunsAJobInPartsThatTheDeviceHolds) {
     EXPECT_THAT(fibres, ElementsAre(FibreRange{1, 2}, FibreRange{3, 3}, FibreRange{6, 1}));
     EXPECT_EQ(FakeCuda::Get().calls("cudaMemcpyAsync"), copies + parts + 3);
     EXPECT_EQ(FakePipeline::Get().spots_made(), made);
-    // The fake's clock counts events: a stage takes one tick in each part.
+    // The fake clock counts events: a stage takes one tick in each part.
     EXPECT_DOUBLE_EQ((*times)[Stage::kSolve], parts * 1e-3);
     EXPECT_EQ(engine->Devices()[0].workspace_bytes, 0);
   }
@@ -251,7 +251,7 @@ TEST_F(CudaEngineTest, RunsThePartsThatAreLeftOnAnotherDeviceWhereTheirsIsLost) 
   int delivered = 0;
   const auto times = engine->Extract(Request(Prepare(engine.get())), [&](BundleResult bundle) {
     EXPECT_EQ(bundle.bundle, delivered);
-    // The next part may be on either device.
+    // The next part may run on either device.
     if (++delivered == 1) FakePipeline::Get().LoseDeviceIn(Stage::kSolve, 0);
     return absl::OkStatus();
   });
@@ -271,7 +271,7 @@ TEST_F(CudaEngineTest, RunsAPartAgainOnAnotherDeviceAndDeliversWhatIsLeftOfIt) {
 
   std::vector<int> delivered;
   std::promise<void> two_are_there;
-  FakeCuda::Get().OnCall(kWait, FakeCuda::Get().calls(kWait) + waits, [&] {  // for the last download
+  FakeCuda::Get().OnCall(kWait, FakeCuda::Get().calls(kWait) + waits, [&] {  // waits for the last download
     two_are_there.get_future().wait();
     FakeCuda::Get().Lose(FakeCuda::CurrentDevice(), cudaErrorIllegalAddress);
   });

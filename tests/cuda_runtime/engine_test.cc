@@ -130,11 +130,11 @@ TEST_F(CudaEngineTest, StopsBetweenBundlesWhenCancelled) {
 TEST_F(CudaEngineTest, EnqueuesNothingOfAJobThatIsCancelledWhenItGetsASlot) {
   const auto engine = Make(OneDevice());
   ExtractRequest request = Request(Prepare(engine.get()));
-  ASSERT_EQ(Run(engine.get(), request), absl::OkStatus());  // it has its page-locked memory from now on
+  ASSERT_EQ(Run(engine.get(), request), absl::OkStatus());  // it has its page-locked memory from then on
   const int copies = FakeCuda::Get().calls("cudaMemcpyAsync");
   std::stop_source stop;
   request.stop = stop.get_token();
-  // It has a slot on the device by then.
+  // The job has a slot on the device by then.
   FakeCuda::Get().OnNext("cudaSetDevice", [&] {
     EXPECT_EQ(engine->Devices()[0].running_jobs, 1);
     stop.request_stop();
@@ -151,9 +151,9 @@ TEST_F(CudaEngineTest, DeliversABundleWhileLaterOnesComeDown) {
   const auto engine = Make(OneDevice());
   const ExtractRequest request = Request(Prepare(engine.get()));
   ASSERT_EQ(Run(engine.get(), request), absl::OkStatus());
-  // The second download's event is waited for once the first bundle has been delivered.
+  // The second download's event is waited for after the first bundle was delivered.
   std::atomic<bool> first = false;
-  constexpr int kEventsBefore = 2 + kStageCount - 1 + 1;  // upload, PSF, stages, the first download
+  constexpr int kEventsBefore = 2 + kStageCount - 1 + 1;  // upload, PSF, stages, first download
   FakeCuda::Get().OnCall("cudaEventSynchronize",
                          FakeCuda::Get().calls("cudaEventSynchronize") + kEventsBefore + 1,
                          [&] { first.wait(false); });
@@ -175,7 +175,7 @@ TEST_F(CudaEngineTest, DoesNotHoldTheDeviceForASlowSink) {
   const auto prepared = Prepare(engine.get());
   int inner = 0;
   const auto times = engine->Extract(Request(prepared), [&](BundleResult) {
-    // The only slot is free again, or this would never end.
+    // The only slot is free again, otherwise this would never end.
     return inner++ == 0 ? Run(engine.get(), Request(prepared)) : absl::OkStatus();
   });
   EXPECT_TRUE(times.ok());
@@ -217,7 +217,7 @@ TEST_F(CudaEngineTest, SpreadsJobsOverItsDevices) {
   for (const DeviceStatus& device : engine->Devices()) EXPECT_EQ(device.running_jobs, 1);
   FakePipeline::Get().CloseGate(false);
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(FakePipeline::Get().spots_made(), 2);  // each device its own
+  EXPECT_EQ(FakePipeline::Get().spots_made(), 2);  // each device makes its own
 }
 
 TEST_F(CudaEngineTest, LeavesSpotsToTheJobWhereItMayGoToAnotherDevice) {

@@ -33,7 +33,7 @@ class CudaEngineTracesTest : public CudaEngineTest {
     coded->coded.resize(2 * static_cast<size_t>(coded->rows));
     return coded;
   }
-  // Extracts, and looks whether the device had this image.
+  // Extracts, and checks whether the device had this image.
   void ExpectExtracted(Engine* engine, const ExtractRequest& request, float first_pixel) {
     int bundles = 0;
     const auto times = engine->Extract(request, [&](BundleResult bundle) {
@@ -52,7 +52,7 @@ TEST_F(CudaEngineTracesTest, MeasuresInTheImageAndExtractsFromTheCopyOnTheDevice
   const MeasuredTraces measured = Measure(engine.get(), Measurement());
   EXPECT_EQ(measured.shifts.x.mean, 0.5);
   ASSERT_NE(measured.image, nullptr);
-  // An image of other pixels shows that the request's own is not copied again.
+  // An image with other pixels shows that the request's own image is not copied again.
   auto other = std::make_shared<Image>(*image_);
   other->pixels.Assign(image_->pixels.shape(), 7.0f);
   request.image = other;
@@ -86,7 +86,7 @@ TEST_F(CudaEngineTracesTest, ExtractsOnAnotherDeviceThanItMeasured) {
   const auto engine = Make({.devices = {0, 1}, .jobs_per_device = 1});
   ExtractRequest request = Request(Prepare(engine.get()));
   request.loaded = Measure(engine.get(), Measurement()).image;
-  // Its sink holds one device, so the request goes to the other.
+  // The sink of the first request holds one device, so this request goes to the other.
   ExpectExtracted(engine.get(), request, 0.5f);
   testing::FakePipeline::Get().CloseGate(true);
   std::jthread first([&] { ExpectExtracted(engine.get(), request, 0.5f); });

@@ -7,7 +7,7 @@ int handles = 0;
 
 extern "C" {
 
-int SpexdFakeCublasHandles() { return handles; }  // those that are open
+int SpexdFakeCublasHandles() { return handles; }  // number of open handles
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   *handle = reinterpret_cast<cublasHandle_t>(&handles);
@@ -22,7 +22,7 @@ cublasStatus_t cublasDestroy_v2(cublasHandle_t) {
 
 cublasStatus_t cublasSetStream_v2(cublasHandle_t, cudaStream_t) { return CUBLAS_STATUS_SUCCESS; }
 
-// c = alpha a^T b + beta c, all column by column.
+// c = alpha a^T b + beta c, all stored by columns.
 cublasStatus_t cublasSgemm_v2(cublasHandle_t, cublasOperation_t op_a, cublasOperation_t op_b, int m, int n,
                               int k, const float* alpha, const float* a, int lda, const float* b, int ldb,
                               const float* beta, float* c, int ldc) {

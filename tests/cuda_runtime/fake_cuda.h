@@ -1,6 +1,6 @@
-// A CUDA runtime without devices: memory is the host's, streams do their work at once. It counts calls and
+// A CUDA runtime without devices. Memory is the host's, and streams work immediately. It counts calls and
 // fails on demand, so that the code around the kernels can be tested anywhere. It is linked in place of the
-// real one.
+// real runtime.
 #ifndef SPEXD_TESTS_CUDA_RUNTIME_FAKE_CUDA_H_
 #define SPEXD_TESTS_CUDA_RUNTIME_FAKE_CUDA_H_
 
@@ -18,7 +18,7 @@
 
 namespace spexd::testing {
 
-// State that tests set and see; one for the program, like the real runtime. Thread-safe.
+// State that tests set and read. There is one for the program, as of the real runtime. Thread-safe.
 class FakeCuda {
  public:
   struct Device {
@@ -26,17 +26,18 @@ class FakeCuda {
     int major = 9;
     size_t shared_bytes = 227 << 10;  // shared memory that a block may take
     size_t free_bytes = size_t{64} << 20;
-    cudaError_t lost = cudaSuccess;  // returned by every call once its context is lost
+    cudaError_t lost = cudaSuccess;  // the error of every call once its context is lost
   };
 
   static FakeCuda& Get();
   static int& CurrentDevice();  // current device of this thread
 
-  // Forgets everything.
+  // Forgets everything, and sets the devices.
   void Reset(std::vector<Device> devices);
-  // Makes the next call of that name fail with this error.
+  // Makes the next call with that name fail with this error.
   void FailNext(const std::string& call, cudaError_t error);
-  // Called by the next call of that name, or by the call of that number, before it does anything.
+  // Runs `action` at the start of the next call with that name (OnNext), or of the call with that number
+  // (OnCall).
   void OnNext(const std::string& call, std::function<void()> action) {
     OnCall(call, calls(call) + 1, std::move(action));
   }
@@ -45,16 +46,16 @@ class FakeCuda {
   void FailDeviceCount(cudaError_t error, int driver);
 
   int calls(const std::string& name) const;
-  int calls() const;  // calls of any name
-  // Devices that some call used.
+  int calls() const;  // calls with any name
+  // Returns the devices that some call used.
   std::set<int> used() const;
 
-  // Host functions that streams launch wait until they are released, or run at once.
+  // Makes host functions that streams launch wait until they are released; otherwise they run immediately.
   void HoldHostFunctions(bool held);
-  // Bytes that were allocated on a device and not freed.
+  // Returns the bytes that were allocated on a device and not freed.
   int64_t taken_bytes(int device) const;
 
-  // ---- For the runtime's functions: what a call returns before it does anything.
+  // ---- For the runtime's functions: returns what a call must return before it does anything.
   cudaError_t Enter(const char* name);
   Device device(int index) const;
   int count() const;
@@ -62,7 +63,7 @@ class FakeCuda {
   int driver() const;
   void Took(void* data, size_t bytes);
   void Gave(void* data);
-  // Returns false if the device has less left.
+  // Returns false if the device has fewer bytes left.
   bool Fits(size_t bytes) const;
   void Launch(std::function<void()> function);
 
@@ -72,7 +73,7 @@ class FakeCuda {
   std::map<std::string, cudaError_t> failing_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, int>, std::function<void()>> actions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> calls_ ABSL_GUARDED_BY(mutex_);
-  std::map<void*, std::pair<int, size_t>> taken_ ABSL_GUARDED_BY(mutex_);  // device and bytes
+  std::map<void*, std::pair<int, size_t>> taken_ ABSL_GUARDED_BY(mutex_);  // device and bytes, by address
   std::set<int> used_ ABSL_GUARDED_BY(mutex_);
   cudaError_t count_error_ ABSL_GUARDED_BY(mutex_) = cudaSuccess;
   int driver_ ABSL_GUARDED_BY(mutex_) = 13000;

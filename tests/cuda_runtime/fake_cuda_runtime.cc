@@ -13,7 +13,7 @@ namespace {
 using spexd::testing::FakeCuda;
 using spexd::testing::StreamOrder;
 
-// Time is the order of records.
+// The clock counts the records of events.
 std::atomic<uint64_t> clock_ticks = 0;
 
 struct FakeEvent {

@@ -96,7 +96,7 @@ using testing::FakePipeline;
 
 constexpr int64_t kSpotBytes = 1 << 20, kModelBytes = 4096;
 
-// Identity of a packed PSF, as it would be in its spots.
+// Returns the identity of a packed PSF, as it would be in its spots.
 uint64_t Digest(const PsfShape& shape, const std::byte* resident) {
   uint64_t digest = 14695981039346656037u;
   for (int64_t k = 0; k < PackedPsfBytes(shape); ++k)
@@ -161,7 +161,7 @@ cudaError_t EnqueueExtract(const ExtractPlan& plan, const JobShape& job, const s
   if (digest != Digest(shape, resident)) return cudaErrorInvalidValue;
   float first_pixel = 0;
   std::memcpy(&first_pixel, workspace, sizeof(first_pixel));
-  // Overwrites the workspace, so that any other user of this memory is found out.
+  // Overwrites the workspace, so that any other user of this memory is detected.
   std::memset(workspace, 0xAB, static_cast<size_t>(WorkspaceBytes(plan, job)));
   std::byte* out = workspace + OutputOffset(plan, job);
   for (int i = 0; i < FibresOf(shape, job); ++i) {
@@ -215,7 +215,7 @@ cudaError_t ConfigureKernels(int) { return FakeCuda::Get().Enter("ConfigureKerne
 
 }  // namespace spexd::cuda
 
-// ---- A measurement of trace shifts, which finds the image's first pixel as the shift
+// ---- A measurement of trace shifts that reports the image's first pixel as the shift
 
 namespace spexd::cuda {
 namespace {

@@ -1,5 +1,5 @@
-// Stages without arithmetic, in the place of the real ones: they check that the memory they are given holds
-// what it should, and tell each bin its fibre.
+// Stages without arithmetic that replace the real ones. They check the contents of the memory that they are
+// given, and write each bin's fibre into its values.
 #ifndef SPEXD_TESTS_CUDA_RUNTIME_FAKE_PIPELINE_H_
 #define SPEXD_TESTS_CUDA_RUNTIME_FAKE_PIPELINE_H_
 
@@ -10,19 +10,19 @@
 
 namespace spexd::testing {
 
-// State of the stages that tests set and see. Thread-safe.
+// State of the stages that tests set and read. Thread-safe.
 class FakePipeline {
  public:
   static FakePipeline& Get();
 
   void Reset() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Jobs wait in their first stage while it is closed.
+  // While the gate is closed, jobs wait in their first stage.
   void CloseGate(bool closed) ABSL_LOCKS_EXCLUDED(mutex_);
   void WaitUntilAtGate(int jobs) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The device is lost in that stage of the next job.
+  // Makes the next job lose the device in that stage.
   void LoseDeviceIn(Stage stage, int device) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The next job finds no memory while its stages are enqueued.
+  // Makes the next job find no memory while its stages are enqueued.
   void ThrowNext() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int spots_made() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -33,7 +33,7 @@ class FakePipeline {
   void MadeSpots() ABSL_LOCKS_EXCLUDED(mutex_);
   void PassGate() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Throwing() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The device to lose in that stage, once; -1: none.
+  // Returns the device to lose in that stage, once; -1: none.
   int Losing(Stage stage) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -48,11 +48,11 @@ class FakePipeline {
   int losing_device_ ABSL_GUARDED_BY(mutex_) = -1;
 };
 
-// The values that a job writes for a bin: the fibre, the bin, and the image's first pixel.
+// Returns the value that a job writes for a bin, from the fibre, the bin, and the image's first pixel.
 inline double FakeFlux(int fibre, int bin, float first_pixel) {
   return 1000.0 * fibre + bin + static_cast<double>(first_pixel);
 }
-// Pixels of negative ivar that decoding an image finds.
+// The number of pixels with negative ivar that decoding an image reports.
 inline constexpr uint32_t kFakeNegativeIvar = 37;
 
 }  // namespace spexd::testing

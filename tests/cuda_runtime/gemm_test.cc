@@ -1,4 +1,4 @@
-// Matrix products by a library that is looked up, and the message where it cannot be used.
+// Matrix products with a library that is looked up, and the message if it cannot be used.
 #include "cuda/analysis/gemm.h"
 
 #include <dlfcn.h>

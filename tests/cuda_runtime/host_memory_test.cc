@@ -188,7 +188,7 @@ TEST(CopyThreads, WaitsForNoHelperThatIsMerelyQueued) {
     copier.Copy(data->from.data(), data->from.size(), data->to.data());
     EXPECT_TRUE(data->from == data->to);
   }
-  // They come when both arrays are gone, and find nothing to do.
+  // The tasks run after both arrays are gone, and find nothing to do.
   EXPECT_EQ(queued.size(), 2u);
   for (const auto& task : queued) task();
 }

@@ -1,4 +1,4 @@
-// What the module exports, with the real CUDA runtime, on a machine without a driver.
+// The module's exports, with the real CUDA runtime, on a machine without a driver.
 #include <cuda_runtime_api.h>
 
 #include <stdexcept>
@@ -13,7 +13,7 @@
 namespace spexd {
 namespace cuda {
 
-// In place of the analyser, whose kernels this program does without.
+// Replaces the analyser, whose kernels are not linked into this program.
 absl::StatusOr<std::unique_ptr<Analyser>> MakeCudaAnalyser(const CudaAnalyserOptions&) {
   throw std::runtime_error("thrown by the analyser");
 }

@@ -29,7 +29,7 @@ class ResidencyTest : public ::testing::Test {
     if (owner == nullptr) owner = std::make_shared<int>(0);
     return {psf, owner, psf_units * kResidencyUnit, work_units * kResidencyUnit};
   }
-  // Takes and gives back at once.
+  // Takes the memory and returns it immediately.
   bool Use(PsfKey psf, int psf_units = 1, int work_units = 1) {
     const auto taken = residency_.Take(Wish(psf, psf_units, work_units));
     if (taken.has_value()) residency_.Return(psf, taken->work, false);
@@ -37,7 +37,7 @@ class ResidencyTest : public ::testing::Test {
   }
 
   std::map<PsfKey, std::shared_ptr<int>> owners_;
-  bool settled_ = true;  // value for states made from now on
+  bool settled_ = true;  // value for states made later
   Residency residency_{4 * kResidencyUnit, [this] { return std::make_shared<FakeResident>(settled_); }};
 };
 
@@ -133,7 +133,7 @@ TEST_F(ResidencyTest, EvictsNothingForAWishThatStillWouldNotFit) {
 }
 
 TEST_F(ResidencyTest, MovesAPsfThatIsInItsOwnWay) {
-  // 1 in the first unit, 2 in the second; without 1, no three units in a row.
+  // PSF 1 is in the first unit, PSF 2 in the second; without PSF 1 there are not three units in a row.
   ASSERT_TRUE(Use(1));
   const auto second = residency_.Take(Wish(2, 1, 0));
   ASSERT_EQ(second->psf.offset, kResidencyUnit);

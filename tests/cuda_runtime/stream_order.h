@@ -1,10 +1,10 @@
 // Finds operations on streams that may run at the same time although one of them writes what the other uses.
 //
-// On a device two operations are in order if they are on one stream, or if an event that was recorded after
-// the first was waited for before the second. The fake runtime does each at once, so that a missing wait
-// changes no result there: this class notes instead what each operation reads and writes, and which ones came
-// before it by streams and events. The fake runtime tells it of copies, fills, events and waits, the emulator
-// of kernels (tests/cuda_emulation).
+// On a device two operations are ordered if they are on one stream, or if an event that was recorded after
+// the first was waited for before the second. The fake runtime does each operation immediately, so a missing
+// wait does not change its results. Instead, this class records what each operation reads and writes, and
+// which operations precede it by streams and events. The fake runtime reports copies, fills, events and
+// waits, the emulator reports kernels (tests/cuda_emulation).
 #ifndef SPEXD_TESTS_CUDA_RUNTIME_STREAM_ORDER_H_
 #define SPEXD_TESTS_CUDA_RUNTIME_STREAM_ORDER_H_
 
@@ -21,7 +21,7 @@
 
 namespace spexd::testing {
 
-// Watches a block of memory as long as it exists. REQUIRES: one at a time; one thread enqueues.
+// Watches a block of memory as long as it exists. REQUIRES: only one exists at a time; one thread enqueues.
 class StreamOrder {
  public:
   StreamOrder(const void* memory, size_t bytes);
@@ -29,18 +29,18 @@ class StreamOrder {
   StreamOrder(const StreamOrder&) = delete;
   StreamOrder& operator=(const StreamOrder&) = delete;
 
-  // One line for each two operations that are not in order and use the same bytes, by their names.
+  // Returns one line, with their names, for each two operations that are unordered and use the same bytes.
   const std::vector<std::string>& races() const { return races_; }
   int operations() const { return static_cast<int>(done_.size()); }
-  // Number of pairs of operations that are not in order.
+  // Returns the number of pairs of unordered operations.
   int unordered() const { return unordered_; }
 
   // ---- For the fake runtime and the emulator
 
-  // The object that exists; null: nobody watches.
+  // Returns the object that exists; null: nobody watches.
   static StreamOrder* current() { return current_; }
 
-  // An operation, while it is done. What is read and written meanwhile is its.
+  // An operation while it is done. Reads and writes during its lifetime belong to it.
   class Operation {
    public:
     Operation(const char* name, cudaStream_t stream) {
@@ -66,15 +66,15 @@ class StreamOrder {
   }
 
  private:
-  // For each stream, how many of its operations come before.
+  // For each stream, the number of its operations that come before.
   using Clock = std::map<cudaStream_t, int>;
-  // Words of memory: bit k of {i, bits} is word 64 i + k. In the order of i.
+  // Words of memory, ordered by i: bit k of {i, bits} is word 64 i + k.
   static constexpr size_t kWordBytes = 4;
   using Words = std::vector<std::pair<uint32_t, uint64_t>>;
   struct Done {
     std::string name;
     cudaStream_t stream;
-    int number;  // in its stream, from 1 on
+    int number;  // number in its stream, from 1 on
     Words reads, writes;
   };
 
@@ -96,10 +96,10 @@ class StreamOrder {
   const uintptr_t begin_;
   const size_t bytes_;
   bool open_ = false;
-  std::vector<uint64_t> reads_, writes_;  // of the operation that is being done
+  std::vector<uint64_t> reads_, writes_;  // of the current operation
   std::map<cudaStream_t, Clock> streams_;
   std::map<cudaEvent_t, Clock> events_;
-  std::vector<cudaStream_t> seen_;  // streams, in the order of their first operations
+  std::vector<cudaStream_t> seen_;  // in the order of their first operations
   std::vector<Done> done_;
   int unordered_ = 0;
   std::set<std::string> told_;

@@ -1,4 +1,4 @@
-// Which operations of the fake runtime are told to be out of order.
+// The operations of the fake runtime that are reported as unordered.
 #include "tests/cuda_runtime/stream_order.h"
 
 #include "cuda/memory/handles.h"

@@ -60,7 +60,7 @@ int Run(int fibres, int rows, int repeats) {
   }
   std::printf("preparing the PSF's traces, once for many frames: %.2f ms\n", MillisecondsSince(start));
 
-  // Whole measurements, then measurements that wait after each group of kernels.
+  // Complete measurements, then measurements that wait after each group of kernels.
   std::vector<double> whole;
   std::map<std::string, std::vector<double>> of_group;
   std::map<std::string, int> calls;

@@ -14,7 +14,8 @@
 
 namespace spexd::testing {
 
-// Makes device 0 current. False: there is none. Device or emulator: each program has its own definition.
+// Makes device 0 current; returns false if there is none. Each program defines it, for a device or for the
+// emulator.
 bool FindTraceDevice();
 
 // REQUIRES: FindTraceDevice.
@@ -26,7 +27,7 @@ class TraceDeviceUnderTest {
 
   // Prepares the PSF's traces, in a block that stays until the next call.
   absl::StatusOr<cuda::PreparedTraces> Prepare(const Psf& psf);
-  // Measures on `device`, which is this one, in the image that was loaded.
+  // Measures on `device`, which must be this one, in the image that was loaded.
   absl::StatusOr<TraceShifts> Measure(const cuda::TraceDevice& device, const Psf& psf,
                                       const cuda::PreparedTraces& prepared,
                                       const traces::PreparedReference* reference,

@@ -1,4 +1,4 @@
-// Trace shifts by kernels against those by processors.
+// Compares trace shifts by kernels with those by processors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,7 +109,7 @@ TEST_F(TraceShiftsOnDevice, AreThoseOfProcessorsWithBrightTargets) {
 }
 
 TEST_F(TraceShiftsOnDevice, AreThoseOfProcessorsForAnArc) {
-  const auto arc = [](double wave) {  // lines 25 Angstrom apart, of different strengths
+  const auto arc = [](double wave) {  // lines of different strengths, 25 Angstrom apart
     const double off = std::remainder(wave, 25.0) / 0.4;
     return (2000 + 50 * std::fmod(wave, 70.0)) * std::exp(-0.5 * off * off);
   };

@@ -1,4 +1,4 @@
-"""Renders the chart with Helm; as a program it writes the plain manifests, deploy/kubernetes.yaml."""
+"""Renders the chart with Helm. As a program it writes the plain manifests, deploy/kubernetes.yaml."""
 
 import pathlib
 import re
@@ -15,11 +15,11 @@ HEAD = """# The chart in deploy/chart with its own values, for `kubectl apply -f
 
 
 class HelmError(Exception):
-    """What Helm says of a chart or of values that it refuses."""
+    """Helm's message about a chart or values that it refuses."""
 
 
 def helm(*arguments, values=None):
-    """What Helm, of the environment that runs this, writes to stdout."""
+    """Returns the output of Helm, which is in the environment that runs this."""
     command = [pathlib.Path(sys.prefix) / "bin" / "helm", *arguments, "--values", "-"]
     done = subprocess.run(command, input=yaml.safe_dump(values or {}), capture_output=True, text=True)
     if done.returncode != 0:
@@ -28,7 +28,7 @@ def helm(*arguments, values=None):
 
 
 def render(values=None):
-    """All manifests, one text."""
+    """Returns all manifests as one text."""
     made = helm("template", "spexd", CHART, "--namespace", "spectra", values=values)
     return HEAD + re.sub(r"^# Source: .*\n", "", made, flags=re.MULTILINE)
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes a base image, builds spexd's image on it and checks the image, all by deploy/container.sh; then lets it check images that must
-# not pass. Needs root, mmdebstrap, Debian 12's package sources, and docker, podman or buildah. Half an hour to an hour on 2 cores;
-# some minutes once the compiled objects are there.
+# Makes a base image, builds spexd's image on it and checks the image, all with deploy/container.sh, which must then reject bad
+# images. Needs root, mmdebstrap, Debian 12's package sources, and docker, podman or buildah. Takes half an hour to an hour on 2
+# cores, or some minutes with compiled objects.
 #
 #   tests/deploy/container_test.sh CCACHE    the folder that keeps compiled objects between runs (not used by docker)
 #
-#   SPEXD_CONTAINER_TOOL=buildah    the tool, in place of the first that runs
+#   SPEXD_CONTAINER_TOOL=buildah    the tool, instead of the first that runs
 set -euo pipefail
 ccache=$(realpath -m "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -36,12 +36,12 @@ ccache_flags=(--ccache "$ccache")
 if [ "$SPEXD_CONTAINER_TOOL" = docker ]; then
   ccache_flags=()
 else
-  # Images of this test alone, which go with it.
+  # Keeps the images of this test in its own folder, so that they are removed with it.
   printf '[storage]\ndriver = "overlay"\ngraphroot = "%s/images"\nrunroot = "%s/run"\n' "$work" "$work" >"$work/storage.conf"
   export CONTAINERS_STORAGE_CONF=$work/storage.conf
 fi
 
-# changed SUFFIX LINE: the image with one more line in its Dockerfile.
+# changed SUFFIX LINE: builds the image with one more line in its Dockerfile.
 changed() {
   local format=()
   [ "$SPEXD_CONTAINER_TOOL" = docker ] || format=(--format docker)
@@ -50,7 +50,7 @@ changed() {
     { cat "$work/log"; fail "the image $1 is not built"; }
 }
 
-# refused SUFFIX REASON: the image does not pass, and container.sh says why.
+# refused SUFFIX REASON: expects that the image fails its check and that container.sh gives the reason.
 refused() {
   if $script check "$name-$1" >"$work/log" 2>&1; then fail "the image $1 passes"; fi
   grep -q "$2" "$work/log" || { cat "$work/log"; fail "nothing says of the image $1: $2"; }

@@ -1,4 +1,4 @@
-"""Alerts and recorded series: each is tested and explained, and the chart has them. promtool runs their tests."""
+"""Alerts and recorded series: each has a test and an explanation, and is in the chart. promtool runs the tests."""
 
 import re
 
@@ -14,7 +14,7 @@ def rules(kind):
 
 
 def cases(kind, name, expected):
-    """Of each name in alerts_test.yml: the set of whether something was expected."""
+    """For each name in alerts_test.yml, the set of whether something was expected."""
     found = {}
     for test in yaml.safe_load((DEPLOY / "alerts_test.yml").read_text())["tests"]:
         for case in test.get(kind, []):
@@ -42,5 +42,5 @@ def test_each_alert_has_a_paragraph_of_the_runbook():
 
 
 def test_the_chart_has_the_alerts():
-    # A link to them. Where a link became a file that holds its path, Helm would install a PrometheusRule without rules.
+    # It is a link to them. If it became a file that holds the path, Helm would install a PrometheusRule without rules.
     assert (DEPLOY / "chart" / "alerts.yml").read_text() == (DEPLOY / "alerts.yml").read_text()

@@ -18,7 +18,7 @@ FULL = {
 }
 JOBS = {"storage": "100Gi", "diskBytes": "90GiB"}
 KEEPS_JOBS = {"pools": {"cpu": {"jobs": {**JOBS, "storageClass": "local"}}}, "autoscaling": {"enabled": True}}
-CUSTOM = {"PodMonitor", "PrometheusRule", "ScaledObject"}  # of operators: Kubernetes has no schema of them
+CUSTOM = {"PodMonitor", "PrometheusRule", "ScaledObject"}  # kinds of operators, for which Kubernetes has no schema
 
 
 def manifests(values=None):

@@ -1,4 +1,4 @@
-"""The image is built from the files that .dockerignore lets through: they must be enough."""
+"""The image is built only from the files that .dockerignore lets through; they must suffice."""
 
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-"""The dashboard as a file; test_prometheus.py asks its queries."""
+"""The dashboard as a file. test_prometheus.py sends its queries to a Prometheus."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""A real Prometheus, with deploy/prometheus.yml and deploy/alerts.yml, that watches a real spexd."""
+"""A real Prometheus with deploy/prometheus.yml and deploy/alerts.yml that watches a real spexd."""
 
 import json
 import math
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prom
 
 
 def wait_for(condition, what, seconds=60):
-    """What `condition` gives, once it is true."""
+    """Waits until `condition` returns something true, and returns that."""
     end = time.monotonic() + seconds
     while True:
         found = condition()
@@ -41,7 +41,7 @@ def spex(*arguments, **options):
 
 
 class Spexd:
-    """A server with detached jobs, which Prometheus finds through targets.json as the instance node7."""
+    """A server with detached jobs. Prometheus finds it through targets.json as the instance node7."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -65,7 +65,7 @@ class Spexd:
         made.rename(self.folder / "targets.json")
 
     def inputs(self):
-        """Flags of a job for this server, of a frame whose lines are too few to measure shifts in y."""
+        """Returns the arguments of a job on this server, with a frame that has too few lines to measure shifts in y."""
         preproc, psf = self.folder / "preproc-r0.fits", self.folder / "psf-r0.fits"
         if not preproc.exists():
             spex("simulate", "--fibres", 10, "--rows", 60, "--seed", 1, "--out-dir", self.folder)
@@ -80,7 +80,7 @@ class Spexd:
 
 
 class Prometheus:
-    """With the project's files, but scraping and evaluating five times a second, and alerts that wait for 1 s."""
+    """Prometheus with the project's files, which scrapes and evaluates five times a second; alerts wait for 1 s."""
 
     def __init__(self, folder, targets):
         rules, replaced = re.subn(r"\bfor: \d+m\b", "for: 1s", (DEPLOY / "alerts.yml").read_text())
@@ -113,7 +113,7 @@ class Prometheus:
             return False
 
     def get(self, path, **parameters):
-        """The data of an answer of Prometheus's HTTP interface."""
+        """Returns the data of an answer of Prometheus's HTTP interface."""
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
@@ -122,7 +122,7 @@ class Prometheus:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
 
     def values(self, query):
-        """Values that are numbers."""
+        """Returns the values of a query's result, without NaN."""
         found = [float(sample["value"][1]) for sample in self.get("query", query=query)["result"]]
         return [value for value in found if not math.isnan(value)]
 
@@ -151,7 +151,7 @@ def prometheus(tmp_path_factory, spexd):
 
 @pytest.fixture(scope="module")
 def jobs(prometheus, spexd):
-    """Jobs of each kind were done after the first scrape; that they are seen is waited for."""
+    """Runs jobs of each kind after the first scrape, and waits until Prometheus has seen them."""
     wait_for(lambda: prometheus.values('up{job="spexd"} == 1'), "spexd is not scraped")
     wait_for(lambda: prometheus.values("spexd_spectra_total"), "spexd has no metrics")
     for flags in ([], ["--upload"], ["--trace-shifts", "x"]):
@@ -178,7 +178,7 @@ def test_every_rule_is_loaded_and_evaluated(prometheus):
 @pytest.mark.parametrize("title, query", dashboard.queries(dashboard.read()))
 def test_every_query_of_the_dashboard_is_answered(prometheus, jobs, title, query):
     if "spexd_device_" in query:
-        assert prometheus.values(filled(query)) == []  # valid; and there is no GPU
+        assert prometheus.values(filled(query)) == []  # valid, but there is no GPU
     else:
         wait_for(lambda: prometheus.values(filled(query)), f"{title}: no data for {query}")
 

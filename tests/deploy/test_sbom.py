@@ -1,4 +1,4 @@
-"""scripts/sbom.py, which lists what an image is made of."""
+"""scripts/sbom.py, which lists the contents of an image."""
 
 import json
 import os

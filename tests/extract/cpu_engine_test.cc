@@ -1,5 +1,5 @@
-// Tests of the CPU engine only: its memory, and the parts that divide it. Tests for any engine are in
-// engine_inputs_test.cc and engine_jobs_test.cc.
+// Tests of the CPU engine only: its memory, and how work is divided. engine_inputs_test.cc and
+// engine_jobs_test.cc test any engine.
 #include "core/extract/cpu/cpu_engine.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ TEST(CpuEngine, LetsAStoppedJobGoThatWaitsBehindAnother) {
   request.prepared = *engine->Prepare(psf, {6006, 0.8, 30}, 4, {});
   request.image = image;
   request.fibres = {0, 4};
-  // The other one's sink holds the only thread until the stopped one is gone.
+  // The sink of the other job holds the only thread until the stopped job has ended.
   std::atomic<bool> gone = false;
   const auto times = engine->Extract(request, [&](BundleResult) {
     std::stop_source stop;
@@ -99,13 +99,14 @@ TEST(CpuEngine, EstimatesGrowWithTheJobAndLearn) {
   ASSERT_TRUE(times.ok());
   double seconds = 0;
   for (const double stage : times->seconds) seconds += stage;
-  // It took both threads half of that each; under sanitizers more than is learnt at once.
+  // Both threads were busy for half of that time each; under sanitizers the correction would be larger than
+  // its limit.
   const double learnt =
       std::clamp(seconds / 2, many.seconds / Correction::kMaxFactor, many.seconds * Correction::kMaxFactor);
   EXPECT_NEAR(engine->Estimate(outline).seconds, learnt, 1e-6 * learnt);
 }
 
-// A bundle that takes many seconds: 12 fibres of 5000 bins of 0.2 Angstrom.
+// The bundle takes many seconds: 12 fibres of 5000 bins of 0.2 Angstrom.
 TEST(CpuEngine, StopsInsideABundle) {
   const auto engine = MakeCpuEngine({.threads = 1});
   const testing::SceneOptions options = {.fibres = 12, .rows = 1700};

@@ -1,4 +1,4 @@
-// Tests for any engine, on the CPU's.
+// Runs the tests for any engine on the CPU engine.
 #include "core/extract/cpu/cpu_engine.h"
 #include "tests/support/scenes/engine_under_test.h"
 

@@ -1,4 +1,4 @@
-// Any engine against plain dense algebra in extended precision, on scenes small enough for it.
+// Compares any engine with plain dense algebra in extended precision, on small scenes.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

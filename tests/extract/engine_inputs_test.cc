@@ -1,4 +1,4 @@
-// Any engine through its interface: awkward inputs.
+// Tests of any engine through its interface, with awkward inputs.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -30,14 +30,14 @@ TEST_F(EngineInputs, KeepAHoleWiderThanASpotToItsBins) {
   EXPECT_EQ(NoDataBins(clean), 0);
   EXPECT_GT(NoDataBins(holed), 5);
   EXPECT_LT(NoDataBins(holed), 68);
-  // Far from the hole nothing moved much.
+  // Far from the hole the spectra hardly change.
   for (int j = 0; j < 10; ++j)
     EXPECT_NEAR(holed.flux(3, j), clean.flux(3, j), 1e-3 * std::abs(clean.flux(3, j)));
 }
 
 TEST_F(EngineInputs, FlagOnlyTheBinsOffTheCcd) {
   const Scene scene = MakeScene({.fibres = 3, .rows = 60});
-  // A CCD that ends 12 rows earlier at both ends.
+  // Makes the CCD end 12 rows earlier at both ends.
   MaskPixels(0, 12, 0, 1000, scene.image.get());
   MaskPixels(48, 12, 0, 1000, scene.image.get());
   const BundleResult result = Extract(scene, {5998.4, 0.8, 49});
@@ -105,7 +105,7 @@ TEST_F(EngineInputs, MayBeOnAGridOfOneBin) {
   EXPECT_EQ(result.flux.shape(1), 1);
 }
 
-// The same bins come out of a grid that ends anywhere: there are no patches to end with a partial one.
+// The same bins have the same values wherever the grid ends.
 TEST_F(EngineInputs, MayEndAnywhere) {
   const Scene scene = MakeScene({.fibres = 2, .rows = 110});
   const BundleResult all = Extract(scene, {6006, 0.8, 61});
@@ -133,7 +133,7 @@ TEST_F(EngineInputs, AreMatchedByTheModel) {
   EXPECT_NEAR(chi2 / pixels, 0.85, 0.25);  // each bin takes a degree of freedom
 }
 
-// Numbers that overflow or underflow inside spots.
+// Some of these numbers overflow or underflow inside spots.
 TEST_F(EngineInputs, MayHaveAPsfOfExtremeNumbers) {
   for (const double value : {1e29, -1e29, 1e-160, 5e-324, 0.0}) {
     for (const int parameter : {0, 1, 2}) {

@@ -1,4 +1,4 @@
-// Any engine through its interface: fibre ranges, determinism, cancellation, errors.
+// Tests of any engine through its interface: fibre ranges, determinism, cancellation, errors.
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@ namespace {
 
 class EngineJobs : public EngineTest {
  protected:
-  // A request with as many bundles as fibres.
+  // Makes a request with as many bundles as fibres.
   ExtractRequest Request(int fibres) {
     const Scene scene = MakeScene({.fibres = fibres, .rows = 60, .bundle_size = 1});
     ExtractRequest request;
@@ -70,7 +70,7 @@ TEST_F(EngineJobs, LoseAFibreWithoutSpotsAndNoOther) {
     EXPECT_EQ(rest.mask(7, j), kMaskSomeBadPix | kMaskAllBadPix | kMaskNoData);
     EXPECT_EQ(rest.flux(7, j), 0);
     EXPECT_EQ(rest.ivar(7, j), 0);
-    for (int i = 0; i < 4; ++i) {  // far from its light, which no spot takes
+    for (int i = 0; i < 4; ++i) {  // far from the bad fibre's light, which no spot takes
       EXPECT_EQ(rest.mask(i, j), all.mask(i, j));
       EXPECT_NEAR(rest.flux(i, j), all.flux(i, j), 1e-3 / std::sqrt(all.ivar(i, j)));
       EXPECT_NEAR(rest.ivar(i, j), all.ivar(i, j), 1e-4 * all.ivar(i, j));
@@ -83,7 +83,7 @@ TEST_F(EngineJobs, ReadTheCallersArraysInPlaceByTheMaskRule) {
   MaskPixels(20, 3, 8, 5, scene.image.get());
   const RunOptions options = {.grid = {6006, 0.8, 30}, .bundle_size = 2, .want_model = true};
   const Bundles want = RunJob(engine(), scene, options);
-  // Each reason for which a pixel has no weight.
+  // Sets up each reason for which a pixel has no weight.
   Array<float, 2> pixels = scene.image->pixels, ivar = scene.image->ivar;
   Array<int32_t, 2> mask(ivar.shape());
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -174,7 +174,7 @@ TEST_F(EngineJobs, LeaveNothingOfALargerOneInTheNext) {
   ExpectSame(before, RunJob(engine(), scene, options));
 }
 
-// ---- cancellation and errors
+// ---- Cancellation and errors
 
 TEST_F(EngineJobs, StopBetweenBundlesWhenCancelled) {
   ExtractRequest request = Request(8);

@@ -1,4 +1,4 @@
-// Tests that run on every vector target that this machine has.
+// Runs tests on every vector target that this machine supports.
 #ifndef SPEXD_TESTS_EXTRACT_EVERY_TARGET_H_
 #define SPEXD_TESTS_EXTRACT_EVERY_TARGET_H_
 

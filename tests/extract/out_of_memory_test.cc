@@ -1,4 +1,4 @@
-// The CPU engine where memory runs out: the job ends with ResourceExhausted, and the next one is done.
+// The CPU engine when memory runs out: the job ends with ResourceExhausted, and the next job succeeds.
 #include <sys/resource.h>
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace spexd {
 namespace {
 
-// Runs in a child process with little address space left.
+// The test runs in a child process with little address space left.
 TEST(OutOfMemory, EndsItsJobAndTheNextOneIsDone) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run = [] {

@@ -17,8 +17,8 @@ WavelengthGrid Grid(double first, double step, int count) { return {first, step,
 
 TEST(BundlePlan, ReachesAsFarAsSpotsOverlap) {
   const auto psf = MakeScenePsf({.fibres = 4, .rows = 100});
-  // 0.6 Angstrom a row, 11 rows a spot: rows differ by less than 11 for up to 8 bins of 0.8 Angstrom, traces
-  // curved or not.
+  // The rows have 0.6 Angstrom, a spot has 11 rows: the rows of two bins of 0.8 Angstrom differ by less than
+  // 11 if the bins are at most 8 apart, whether traces are curved or not.
   const BundlePlan coarse = MakeBundlePlan(*psf, Grid(6005, 0.8, 60), 0, {0, 4}).value();
   EXPECT_GE(coarse.reach, 8);
   EXPECT_LE(coarse.reach, 9);
@@ -108,7 +108,7 @@ TEST(Grid, OutsideThePsfsDomainIsRefusedByName) {
   EXPECT_FALSE(CheckGrid(*psf, Grid(6030, 0.8, 200)).ok());
 }
 
-// The grid after "-w " in a message.
+// Returns the grid after "-w " in a message.
 WavelengthGrid ProposedGrid(const absl::Status& refusal) {
   const std::string message(refusal.message());
   const size_t at = message.find("use -w ");
@@ -140,7 +140,7 @@ TEST(Grid, RangeOnTheCcdIsThatOfAllFibres) {
     }
   }
   const double shift = Evaluate(psf.traces.y, 1, whole.first + 5) - 0.01;
-  psf.traces.y.coeff(1, 0) -= shift;  // its first wavelengths leave the CCD
+  psf.traces.y.coeff(1, 0) -= shift;  // moves the first wavelengths off the CCD
   EXPECT_EQ(RangeOnCcd(psf).first, whole.first + 5);
   for (int k = 0; k < psf.traces.y.coeff.shape(1); ++k) psf.traces.y.coeff(1, k) = std::nan("");
   EXPECT_EQ(RangeOnCcd(psf).first, whole.first);
@@ -152,7 +152,7 @@ TEST(Grid, FinerThanALimitIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0.05")));
 }
 
-// A PSF with a tail and the table that a name stands for.
+// Makes a PSF with a tail and returns the table with this name.
 LegendreTable* TableOf(const std::string& name, Psf* psf) {
   GaussHermiteSpots& spots = GaussHermite(*psf);
   GaussHermiteCore& core = spots.core();
@@ -235,7 +235,7 @@ TEST(Grid, BelowFourTenthsOfAnAngstromIsFine) {
   EXPECT_TRUE(IsFineGrid(Grid(6000, 0.3, 10)));
   EXPECT_FALSE(IsFineGrid(Grid(6000, 0.4, 10)));
   EXPECT_FALSE(IsFineGrid(
-      Grid(6000, 0.4, 10).Scaled(1 / 1.0001)));  // a barycentric correction does not change what it is
+      Grid(6000, 0.4, 10).Scaled(1 / 1.0001)));  // a barycentric correction does not make it a fine grid
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The numbers that prove a bundle: which errors of a square root they see, and that a bundle without proof
+// The numbers that prove a bundle: which errors of a square root they detect, and that a bundle without proof
 // fails.
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@ using cpu::SquareRoot;
 using cpu::SymmetricBand;
 
 constexpr int kBins = 400, kBin = 150, kPoles = 16;
-// P has a diagonal of 3 and 1 beside it: its spectrum lies in these bounds.
+// P has 3 on the diagonal and 1 beside it, so its eigenvalues lie within these bounds.
 constexpr double kMin = 1, kMax = 5;
 
 SymmetricBand Precision() {
@@ -47,13 +47,13 @@ std::vector<Pole> Poles(double least, double most) {
   return poles;
 }
 
-// What may go wrong with one pole's factor: a pivot is multiplied by this.
+// A fault in one pole's factor: a pivot is multiplied by a number.
 struct Damage {
   int pole = -1;
   double factor = 1;
 };
 
-// (P + shift)^-1 v by elimination.
+// Solves (P + shift) y = x by elimination; returns y.
 std::vector<double> Solve(const SymmetricBand& p, double shift, double damage, std::vector<double> x) {
   std::vector<double> pivot(kBins);
   for (int j = 0; j < kBins; ++j) {

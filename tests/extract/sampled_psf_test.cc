@@ -1,4 +1,4 @@
-// PSFs of sampled spots: what is refused of them, and fibres that are lost.
+// PSFs of sampled spots: what is refused in them, and lost fibres.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,13 +20,13 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr SceneSpots kKinds[] = {SceneSpots::kImageGrid, SceneSpots::kOneImage, SceneSpots::kPolynomials};
 
-// A PSF of three fibres, and its spots.
+// A PSF of three fibres, with access to its spots.
 struct Sampled {
   explicit Sampled(SceneSpots kind) : psf(*MakeScenePsf({.fibres = 3, .rows = 80, .spots = kind})) {}
 
   SampledSpots& spots() { return std::get<SampledSpots>(psf.spots); }
   SampledLayout& layout() { return spots().layout; }
-  // Multiplies an image, at all phases.
+  // Multiplies an image at all phases.
   void Scale(int64_t image, float factor) {
     Array<float, 2> stamps = spots().stamps;
     const int64_t values = stamps.size() / layout().images;
@@ -184,7 +184,7 @@ TEST(SampledPsf, RefusesAGridBeyondTheWavelengthsOfItsImages) {
       << "one image is of all wavelengths";
 }
 
-// ---- Lost fibres.
+// ---- Lost fibres
 
 Spot SpotOf(const Psf& psf, int fibre, double wave) {
   Spot spot;
@@ -218,7 +218,7 @@ TEST(SampledPsf, LosesAFibreWithoutTracesAndNoOther) {
           EXPECT_EQ(spot.values, before.values);
         }
       }
-      // On a straight line with the others.
+      // The lost fibre is on a straight line with the others.
       const auto x = [&psf](int fibre) { return Evaluate(psf.traces.x, fibre, 6020); };
       EXPECT_NEAR(x(2) - x(1), x(1) - x(0), 1e-9);
     }

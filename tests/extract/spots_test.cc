@@ -1,4 +1,4 @@
-// Spots of every model: the CPU engine's against the formula, and the formula against plain code.
+// Spots of every model: compares the CPU engine's with the formula, and the formula with plain code.
 #include "core/extract/cpu/spots/spots.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ const std::pair<const char*, SceneOptions> kModels[] = {
     {"one image", {.fibres = 3, .rows = 80, .spots = SceneSpots::kOneImage}},
     {"polynomials", {.fibres = 3, .rows = 80, .spots = SceneSpots::kPolynomials}}};
 
-// Compares spots of all fibres on a grid that begins before the PSF's wavelengths and ends after them.
+// Compares spots of all fibres on a grid that begins before and ends after the wavelengths of the PSF.
 constexpr double kBeyond = 8;
 void ExpectSpotsEqualReference(const Psf& psf) {
   const WavelengthGrid grid = {psf.wave_min - kBeyond, 0.7, 91};
@@ -71,7 +71,7 @@ TEST_P(SpotStage, EqualsTheFormulaOfEveryModel) {
   }
 }
 
-// Products of spots read whole vectors, also behind the last spot so far. Memory that another frame has left
+// Products of spots read whole vectors, even beyond the last spot made so far. Memory left by another frame
 // may hold anything there.
 TEST_P(SpotStage, IsFollowedByNumbersWhileTheNextSpotsAreToCome) {
   const auto psf = MakeScenePsf(kModels[0].second);
@@ -101,7 +101,7 @@ TEST_P(SpotStage, IsZeroForAnEmptyFibreOfEveryModel) {
   }
 }
 
-// Positions beyond the range of integers, and none at all: a spot has some finite values there.
+// At positions beyond the range of integers, or without a position, a spot still has finite values.
 TEST_P(SpotStage, HoldsFarOffTheCcd) {
   for (const auto& [name, options] : kModels) {
     for (const double away : {-1e5, 1e7, -1e12, 1e30, -1e300}) {
@@ -138,13 +138,13 @@ TEST_P(SpotStage, IsEmptyWhereAWidthIsNotPositive) {
 
 SPEXD_ON_EVERY_TARGET(SpotStage);
 
-// ---- The formulas, without their code. Light by (row, column) of the CCD.
+// ---- The formulas in plain code. Light is indexed by (row, column) of the CCD.
 
 using Light = std::map<std::pair<int, int>, double>;
 
 int FloorOf(double value) { return static_cast<int>(std::floor(value)); }
 
-// Expects the light, clipped at 0 and scaled to sum 1, in the spot and none elsewhere in it.
+// Expects that the spot has this light, clipped at 0 and scaled to sum 1, and no other.
 void ExpectSpotIs(const Psf& psf, int fibre, double wave, Light light) {
   double sum = 0;
   for (auto& [pixel, value] : light) sum += value = std::max(value, 0.0);
@@ -162,14 +162,14 @@ void ExpectSpotIs(const Psf& psf, int fibre, double wave, Light light) {
   for (const auto& [pixel, value] : light) ASSERT_EQ(value, 0) << "off the stamp";
 }
 
-// Wavelengths inside and on either side of those of the PSF.
+// Returns wavelengths inside and on either side of the PSF's range.
 std::vector<double> Wavelengths(const Psf& psf) {
   std::vector<double> waves;
   for (double wave = psf.wave_min - 9.3; wave < psf.wave_max + 11; wave += 3.17) waves.push_back(wave);
   return waves;
 }
 
-// The two numbers of a list between or beyond which a value lies, with their weights.
+// Returns the indices of the two numbers that a value lies between or beyond, with their weights.
 std::map<int, double> LinearWeights(const std::vector<double>& numbers, double value) {
   const int last = static_cast<int>(numbers.size()) - 1;
   int low = 0;
@@ -178,8 +178,8 @@ std::map<int, double> LinearWeights(const std::vector<double>& numbers, double v
   return {{low, 1 - part}, {low + 1, part}};
 }
 
-// Puts each sample of the interpolated image where it falls on a CCD as fine as the image, shared between the
-// two columns and rows that it covers, and adds up the fine pixels.
+// Puts each sample of the interpolated image on a CCD of the same pitch, sharing it between the two columns
+// and rows that it covers, and sums the fine pixels into CCD pixels.
 Light PlaceLinearly(const SampledImages& images, const std::map<int, double>& weights, double x, double y) {
   const int n = images.oversampling;
   const double left = n * (x + 0.5) - (images.centre_x + 0.5), low = n * (y + 0.5) - (images.centre_y + 0.5);
@@ -273,7 +273,7 @@ Light ShiftedBySinc(Light light, int first_row, int rows, int first_column, int 
   return shifted;
 }
 
-// Binned at whole samples; a sinc shifts it by the part of a sample that is left.
+// Bins the image at whole samples; a sinc shifts it by the remaining fraction of a sample.
 Light PlaceOneImage(const SampledImages& image, const Stamp& stamp, double x, double y) {
   const int n = image.oversampling;
   const double left = n * (x + 0.5) - (image.centre_x + 0.5), low = n * (y + 0.5) - (image.centre_y + 0.5);
@@ -300,7 +300,7 @@ TEST(OneImage, IsBinnedAtWholeSamplesAndShiftedByASinc) {
   }
 }
 
-// Constant traces.
+// Gives a fibre constant traces.
 void PutFibre(int fibre, double x, double y, Psf* psf) {
   for (const auto& [table, value] : {std::pair{&psf->traces.x, x}, std::pair{&psf->traces.y, y}}) {
     std::ranges::fill(table->coeff.Row(fibre), 0.0);
@@ -332,7 +332,7 @@ TEST(ImagePolynomials, AreOfTheScaledPositionOfAFibresGroup) {
     for (const double wave : Wavelengths(*psf)) {
       const double x = Evaluate(psf->traces.x, fibre, wave), y = Evaluate(psf->traces.y, fibre, wave);
       const double u = of.x_scale * (x - of.x0), v = of.y_scale * (y - of.y0);
-      const int column = FloorOf(x + 0.5), row = FloorOf(y + 0.5);  // the pixel that holds the centre
+      const int column = FloorOf(x + 0.5), row = FloorOf(y + 0.5);  // the pixel of the centre
       Light light;
       for (int k = 0; k < images.rows(); ++k) {
         for (int m = 0; m < images.columns(); ++m) {
@@ -346,7 +346,7 @@ TEST(ImagePolynomials, AreOfTheScaledPositionOfAFibresGroup) {
   }
 }
 
-// ---- Two cores.
+// ---- Two cores
 
 double HermitePolynomial(int degree, double u) {
   switch (degree) {
@@ -361,7 +361,7 @@ double HermitePolynomial(int degree, double u) {
   }
 }
 
-// The integral of f over a pixel around (x, y), by Gauss's rule of five points in 4 x 4 parts of the pixel.
+// Integrates f over the pixel around (x, y) by Gauss's five-point rule in 4 x 4 parts of the pixel.
 template <typename Function>
 double OverPixel(double x, double y, const Function& f) {
   const double inner = std::sqrt(5 - 2 * std::sqrt(10.0 / 7)) / 3;

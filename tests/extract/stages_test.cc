@@ -1,4 +1,4 @@
-// The CPU engine's stages, each against plain algebra, on every vector target that this machine has.
+// Compares the CPU engine's stages with plain algebra, on every vector target that this machine supports.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -25,12 +25,12 @@ using spexd::testing::MakeScenePsf;
 using spexd::testing::OnEveryTarget;
 using spexd::testing::SceneOptions;
 
-// A symmetric or general matrix in plain rows.
+// A symmetric or general matrix, stored in plain rows.
 using Dense = std::vector<std::vector<double>>;
 
 Dense Zeros(int rows, int columns) { return Dense(rows, std::vector<double>(columns, 0.0)); }
 
-// A random symmetric positive definite band; `strength` is its rows' sum off the diagonal.
+// Returns a random symmetric positive definite band; `strength` is the sum of each row off the diagonal.
 Dense RandomBand(int n, int half_band, double strength, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(-1, 1);
@@ -58,7 +58,7 @@ Dense DenseInverse(Dense a) {
   return a;
 }
 
-// The marginal precision of some unknowns: the inverse of their block of the inverse.
+// Returns the marginal precision of some unknowns: the inverse of their block of the inverse.
 Dense DensePrecision(const Dense& a, const std::vector<int>& unknowns) {
   const Dense inverse = DenseInverse(a);
   Dense block = Zeros(static_cast<int>(unknowns.size()), static_cast<int>(unknowns.size()));
@@ -68,7 +68,7 @@ Dense DensePrecision(const Dense& a, const std::vector<int>& unknowns) {
   return DenseInverse(block);
 }
 
-// Wide in the middle, half_band elsewhere.
+// Returns a band that is `wide` in the middle and `half_band` wide elsewhere.
 SymmetricBand MakeBand(const Dense& dense, int half_band, int wide) {
   const int n = static_cast<int>(dense.size());
   SymmetricBand band;
@@ -148,7 +148,7 @@ TEST_P(BandAlgebra, EliminatesLikeDenseAlgebra) {
   }
 }
 
-// Each unknown is coupled to two of the eliminated, on either side of a gap that nothing is coupled to:
+// Each unknown is coupled to two of the eliminated ones, on either side of a gap without coupling, so that
 // products of columns are small for a while and then large again.
 TEST_P(BandAlgebra, KeepsWhatIsCoupledAcrossAGap) {
   const int n = 120, reach = 12;
@@ -176,7 +176,7 @@ TEST_P(BandAlgebra, KeepsWhatIsCoupledAcrossAGap) {
   }
 }
 
-// Q from the solver against dense Q by Newton's iteration.
+// Compares Q from the solver with dense Q from Newton's iteration.
 TEST_P(BandAlgebra, TakesTheSquareRootOfAPrecision) {
   const int n = 70, half_band = 7;
   const Dense dense = RandomBand(n, half_band, 1, 5);
@@ -214,7 +214,7 @@ TEST_P(BandAlgebra, TakesTheSquareRootOfAPrecision) {
 
 SPEXD_ON_EVERY_TARGET(BandAlgebra);
 
-// A bundle whose normal equations are also available as a dense matrix.
+// A bundle, with its normal equations as a dense matrix.
 struct BundleEquations {
   std::shared_ptr<Psf> psf;
   BundlePlan plan;
@@ -246,7 +246,7 @@ struct BundleEquations {
     }
   }
 
-  // Position of an unknown of `dense` in its block.
+  // Returns the position of an unknown of `dense` in its block.
   int PositionOf(int unknown) const {
     const int m = plan.block;
     return unknown % plan.bins * m + unknown / plan.bins % m;
@@ -293,7 +293,7 @@ TEST_P(BundleStages, MultiplySpotsLikeADenseMatrix) {
   }
 }
 
-// The same blocks; the last one is not full.
+// Tests the same blocks; the last one is not full.
 TEST_P(BundleStages, EliminateFibresLikeDenseAlgebra) {
   for (const auto& [block, widen] : {std::pair{1, 1.0}, std::pair{2, 2.0}, std::pair{3, 2.5}}) {
     SCOPED_TRACE(block);
@@ -345,7 +345,7 @@ TEST_P(BundleStages, SolveForTheFluxAndTellTheResidual) {
 
 SPEXD_ON_EVERY_TARGET(BundleStages);
 
-// A band whose entries decay so slowly that some are cut: the cut entries are added to the diagonal.
+// The entries of this band decay so slowly that some are cut; the cut entries are added to the diagonal.
 TEST(BandRule, KeepsABandPositiveDefiniteByWhatItCuts) {
   const int n = 60;
   std::vector<double> own(n * n, 0.0);

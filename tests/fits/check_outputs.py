@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads frame.fits, model.fits.gz, psf.fits, preproc.fits and truth.fits of a folder with astropy and fitsio, and checks
-that they hold what is documented: HDUs, types, header cards, values and checksums. Exit code 0 if they do.
+"""Reads frame.fits, model.fits.gz, psf.fits, preproc.fits and truth.fits in a folder with astropy and fitsio, and
+checks them against the documentation: HDUs, types, header cards, values and checksums. Exits with 0 if all agree.
 
 usage: check_outputs.py FOLDER
 """
@@ -12,14 +12,14 @@ import numpy as np
 from astropy.io import fits
 
 folder = sys.argv[1]
-warnings.simplefilter("error")  # astropy warns of checksums that do not fit and of cards against the standard
+warnings.simplefilter("error")  # astropy warns of wrong checksums and of cards that violate the standard
 
 
 def names(path):
     with fits.open(path, checksum=True) as hdus:
         hdus.verify("exception")
         for hdu in hdus:
-            hdu.data  # read, so that its checksum is verified
+            hdu.data  # reading it verifies its checksum
             if hdu.header["NAXIS"] > 0:
                 assert "CHECKSUM" in hdu.header or hdu.name in ("IMAGE", "IVAR", "MASK", "READNOISE"), hdu.name
         by_astropy = [hdu.name for hdu in hdus]
@@ -74,8 +74,8 @@ with fits.open(psf) as hdus:
     assert table["COEFF"].shape == (13, 3, 4), table["COEFF"].shape
     assert [p.strip() for p in table["PARAM"]][:4] == ["GHSIGX", "GHSIGY", "GH-0-0", "GH-0-1"], table["PARAM"]
     assert head["PSFTYPE"] == "GAUSS-HERMITE" and head["LEGDEG"] == 3 and head["GHDEGX"] == 2 and head["PSFERR"] == 0.02
-    # This PSF has no tail. Readers that compute the tail all the same, as specter does, must get 0 and not NaN, also
-    # at the centre of a spot (r = 0).
+    # This PSF has no tail. Readers that compute the tail nevertheless, such as specter, must get 0 and not NaN, also at
+    # the centre of a spot (r = 0).
     tails = {p.strip(): c for p, c in zip(table["PARAM"], table["COEFF"]) if p.startswith("TAIL")}
     assert len(tails) == 5 and not any(c[:, 1:].any() for c in tails.values()), tails
     amplitude, core, index = (tails[name][:, 0] for name in ("TAILAMP", "TAILCORE", "TAILINDE"))

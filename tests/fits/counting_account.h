@@ -1,4 +1,4 @@
-// The budget of a test: counts what readers take from it.
+// A memory budget for tests, which counts what readers take from it.
 #ifndef SPEXD_TESTS_FITS_COUNTING_ACCOUNT_H_
 #define SPEXD_TESTS_FITS_COUNTING_ACCOUNT_H_
 
@@ -14,7 +14,7 @@ namespace spexd::testing {
 
 class CountingAccount : public MemoryAccount {
  public:
-  // ResourceExhausted once more than `limit` bytes would be taken at a time.
+  // Returns ResourceExhausted if more than `limit` bytes would be taken at the same time.
   explicit CountingAccount(int64_t limit = INT64_MAX) : limit_(limit) {}
 
   absl::Status Take(int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -34,7 +34,7 @@ class CountingAccount : public MemoryAccount {
     MutexLock lock(&mutex_);
     return taken_;
   }
-  // The most that was taken at a time.
+  // The largest number of bytes taken at the same time.
   int64_t peak() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return peak_;

@@ -1,4 +1,4 @@
-// What several tests expect of files and of what is read from them.
+// Expectations about files and their contents that several tests share.
 #ifndef SPEXD_TESTS_FITS_EXPECTATIONS_H_
 #define SPEXD_TESTS_FITS_EXPECTATIONS_H_
 
@@ -13,7 +13,7 @@
 
 namespace spexd::testing {
 
-// Expects that fitsverify finds nothing wrong with a file.
+// Expects that fitsverify finds no fault in a file.
 inline void ExpectVerified(const std::string& path) {
   EXPECT_THAT(RunCommand({"fitsverify", path}),
               ExitsWith(0, ::testing::HasSubstr("Verification found 0 warning(s) and 0 error(s)")));

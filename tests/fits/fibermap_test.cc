@@ -1,4 +1,4 @@
-// What a FIBERMAP says of its columns beside their values, from the input's file to the frame's.
+// The descriptions of a FIBERMAP's columns, carried from the input file to the frame's file.
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +18,8 @@ namespace {
 
 using ::testing::DoubleEq;
 
-// Cards of the columns as the pipeline writes them, and as other programs may: comments on names and units,
-// long descriptions, display formats and null values.
+// Cards of the columns as the pipeline and other programs write them: with comments on names and units, long
+// descriptions, display formats and null values.
 const std::vector<std::string> kColumnCards = {
     "TTYPE1  = 'TARGETID'           / Unique DESI target ID",
     "TFORM1  = 'K       '           / data format of field: 8-byte INTEGER",
@@ -35,7 +35,7 @@ const std::vector<std::string> kColumnCards = {
     "TUCD3   = 'phot.flux'          / unified content descriptor",
 };
 
-// A preprocessed frame of 4 x 5 pixels whose FIBERMAP has three rows.
+// Returns a preprocessed frame of 4 x 5 pixels with a FIBERMAP of three rows.
 Source FrameWithFibermap() {
   const std::string image(4 * 4 * 5, '\0');
   const auto extension = [&image](const std::string& name) {
@@ -52,7 +52,7 @@ Source FrameWithFibermap() {
   return Source::FromBytes("preproc.fits", bytes).value();
 }
 
-// The cards of HDU FIBERMAP that begin with T or are free text, in their order.
+// Returns the cards of HDU FIBERMAP that begin with T or are free text, in their order.
 std::vector<std::string> Described(const Source& source) {
   const FitsFile file = FitsFile::Parse(source).value();
   std::vector<std::string> described;
@@ -78,7 +78,7 @@ TEST(Fibermap, KeepsCommentsUnitsAndDescriptionsOfItsColumnsInTheFrame) {
   EXPECT_EQ(Described(Load(folder / "frame.fits")), want);
 }
 
-// Fibermaps of other programs' files: -f, and frames that are read and written again.
+// Fibermaps from other files (-f), and frames that are read and written again.
 TEST(Fibermap, KeepsThemWhereItComesFromAFileOfItsOwnAndIsWrittenAgain) {
   const Source source = FrameWithFibermap();
   const TempFolder folder;
@@ -89,7 +89,7 @@ TEST(Fibermap, KeepsThemWhereItComesFromAFileOfItsOwnAndIsWrittenAgain) {
   EXPECT_EQ(Described(Load(folder / "again.fits")), Described(source));
 }
 
-// A table of one row: cells of these bytes, with these cards beside TTYPEn and TFORMn.
+// Returns a table of one row with these cells; `cards`: those besides TTYPEn and TFORMn.
 RawTable OneRow(const std::vector<std::pair<std::string, std::string>>& forms_and_cells,
                 const std::vector<std::string>& cards) {
   RawTable table = {{}, 1, 0, ""};
@@ -105,7 +105,7 @@ RawTable OneRow(const std::vector<std::pair<std::string, std::string>>& forms_an
   return table;
 }
 
-// FITS has no unsigned integers but those of a byte: others are stored less 2^15, 2^31 or 2^63.
+// FITS has no unsigned integers except bytes: others are stored minus 2^15, 2^31 or 2^63.
 TEST(Fibermap, HasUnsignedIntegersAsTheirWriterHadThem) {
   const RawTable table = OneRow({{"I", std::string("\x80\x07", 2)},
                                  {"J", std::string("\x80\x00\x02\x00", 4)},

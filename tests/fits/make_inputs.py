@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes FITS files the way the pipeline's tools do, and beside each what those tools read back from it.
+"""Writes FITS files as the pipeline's tools do, and beside each file what those tools read back from it.
 
 usage: make_inputs.py FOLDER [GOLDENS]
 
-FOLDER gets NAME.fits (HDU DATA, tile-compressed) and NAME-expected.fits (the primary, plain), and psf-v2.fits.
-With GOLDENS, prints the SHA-256 of the real frame's image and ivar after the mask rule.
+FOLDER gets NAME.fits (HDU DATA, tile-compressed) and NAME-expected.fits (the primary, plain), and psf-v2.fits. With
+GOLDENS, prints the SHA-256 of the real frame's image and ivar after the mask rule.
 """
 import hashlib
 import os
@@ -70,7 +70,8 @@ def make_images(folder):
     by_astropy(folder, "gzip2-lossless", noise(), compression_type="GZIP_2", quantize_level=0)
     by_astropy(folder, "cube", noise((5, 11, 64)), compression_type="RICE_1", quantize_method=1, dither_seed=1,
                tile_size=(30, 4, 2))
-    # Rows that cannot be quantised fall back to gzip; a long row runs through the random numbers more than once.
+    # Rows that cannot be quantised are compressed by gzip; a long row uses the sequence of random numbers more than
+    # once.
     constant = noise((20, 300))
     constant[4:7] = 2.5
     by_fitsio(folder, "fallback", constant, compress="RICE", qlevel=16, qmethod="SUBTRACTIVE_DITHER_1", dither_seed=5)
@@ -82,7 +83,7 @@ def make_images(folder):
 
 
 def make_psf_v2(folder):
-    """A version 2 PSF: X and Y are rows of the table, and each row has its domain."""
+    """Writes a version 2 PSF: X and Y are rows of the table, and each row has its own domain."""
     names = ["X", "Y", "GHSIGX", "GHSIGY", "GH-0-0", "GH-1-0", "GH-0-1", "GH-1-1", "TAILAMP", "CONT"]
     table = np.zeros(len(names), dtype=[("PARAM", "S8"), ("WAVEMIN", "f8"), ("WAVEMAX", "f8"), ("COEFF", "f8", (2, 3))])
     for k, name in enumerate(names):

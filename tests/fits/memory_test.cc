@@ -1,4 +1,4 @@
-// Readers take their memory from the account of their source: what a budget refuses is not allocated.
+// Readers take their memory from the account of their source, and allocate nothing that the budget refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -48,7 +48,7 @@ TEST(OutputFile, GzipsTheSameBytesToTheSameFile) {
   ASSERT_TRUE(WriteFileAtomically((folder / "b.gz"), std::string(100000, 'x')).ok());
   const std::string packed = ReadBytes(folder / "a.gz");
   EXPECT_EQ(packed, ReadBytes(folder / "b.gz"));
-  EXPECT_EQ(packed.substr(3, 5), std::string(5, '\0'));  // neither name nor time
+  EXPECT_EQ(packed.substr(3, 5), std::string(5, '\0'));  // neither a name nor a time
   EXPECT_EQ(std::string(Source::FromBytes("a.gz", packed)->bytes()), std::string(100000, 'x'));
 }
 
@@ -137,7 +137,7 @@ TEST(OutputFile, SaysSoWhenTheFileGrowsBeyondTheLimitAndLeavesNothing) {
   const std::string path = (folder / "frame.fits");
   const pid_t child = fork();
   if (child == 0) {
-    // The limit holds for the whole process, so a process of its own tries.
+    // The limit applies to the whole process, so a child process tries it.
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{20000, 20000};
     setrlimit(RLIMIT_FSIZE, &limit);

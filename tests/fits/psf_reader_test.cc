@@ -10,7 +10,7 @@
 namespace spexd::testing {
 namespace {
 
-// The bytes of the sample as version 3, with every `from` replaced by a `to` of the same length.
+// Returns the bytes of the sample as version 3, with every `from` replaced by a `to` of the same length.
 std::string SampleBytes(const std::string& from = "", const std::string& to = "") {
   const TempFolder folder;
   EXPECT_TRUE(WritePsf(SamplePsf(), (folder / "psf.fits")).ok());
@@ -27,14 +27,14 @@ absl::Status Refusal(const std::string& from, const std::string& to) {
   return ReadPsf(Source::FromBytes("psf.fits", SampleBytes(from, to)).value()).status();
 }
 
-// Cards of a string of about 65 characters for each of `cards`.
+// Returns cards of one long string, about 65 characters for each of `cards`.
 std::string LongString(const std::string& keyword, int cards) {
   std::string text = Card(absl::StrFormat("%-8s= '%s&'", keyword, std::string(65, 'x')));
   for (int k = 1; k < cards; ++k) text += Card("CONTINUE  '" + std::string(65, 'x') + "&'");
   return text;
 }
 
-// The sample with these cards in its primary header.
+// Returns the sample with these cards in its primary header.
 Source SampleWith(const std::string& cards) {
   std::string bytes = SampleBytes();
   const std::string end = Card("END");
@@ -54,7 +54,7 @@ TEST(PsfReader, LimitsTheNameOfTheOriginalPsf) {
               AllOf(HasSubstr("IN_PSF has 416"), HasSubstr("the limit is 4096")));
 }
 
-// A status travels in gRPC's metadata, of which clients take 8 KiB.
+// A status travels in gRPC's metadata, which clients limit to 8 KiB.
 TEST(PsfReader, KeepsItsMessagesShort) {
   for (const char* keyword : {"PSFTYPE", "EXTNAME"}) {
     const absl::Status refused =
@@ -165,7 +165,7 @@ LegendreTable& TraceY(Psf& psf) { return psf.traces.y; }
 LegendreTable& SigmaX(Psf& psf) { return GaussHermite(psf).core().sigma_x; }
 LegendreTable& SigmaY(Psf& psf) { return GaussHermite(psf).core().sigma_y; }
 
-// The sample with a table of it that is NaN in some fibres. WritePsf does not write NaN.
+// Returns the sample with one of its tables set to NaN in some fibres, which WritePsf does not write.
 Source SampleWithout(LegendreTable& (*table)(Psf&), const std::vector<int>& fibres) {
   const TempFolder folder;
   Psf psf = SamplePsf();
@@ -186,7 +186,7 @@ TEST(PsfReader, GivesFibresWithoutFiniteCoefficientsEmptySpotsBetweenTheirNeighb
       for (const double wave : {5600.0, 7700.0}) {
         EXPECT_EQ(Evaluate(SigmaX(psf), lost, wave), 0);
         EXPECT_EQ(Evaluate(SigmaY(psf), lost, wave), 0);
-        // Traces of the sample are evenly spaced.
+        // The traces of the sample are evenly spaced.
         EXPECT_NEAR(Evaluate(psf.traces.x, lost, wave), Evaluate(whole.traces.x, lost, wave), 1e-9);
         EXPECT_NEAR(Evaluate(psf.traces.y, lost, wave), Evaluate(whole.traces.y, lost, wave), 1e-9);
         for (int fibre = 0; fibre < 3; ++fibre) {
@@ -212,7 +212,7 @@ TEST(PsfReader, ReadsTheRealFile) {
   EXPECT_EQ(psf->fibres, 500);
   EXPECT_EQ(psf->rows, 4128);
   EXPECT_EQ(psf->columns, 4114);
-  EXPECT_EQ(psf->psferr, 0.01);  // PSFERROR is another thing
+  EXPECT_EQ(psf->psferr, 0.01);  // PSFERROR is another parameter
   EXPECT_EQ(psf->wave_max, 7827);
   EXPECT_EQ(psf->traces.x.wave_max, 7826);
   EXPECT_EQ(psf->traces.x.coeff.shape(1), 7);

@@ -1,4 +1,4 @@
-// Files that are no PSF that spexd reads: the message names what the file states and what to do.
+// Files that are not a PSF that spexd reads: the message names what the file states, and what to do.
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace spexd::testing {
 namespace {
 
-// The status of the reader for a file that `add` fills.
+// Returns the reader's status for a file that `add` fills.
 absl::Status StatusOf(const std::function<void(FitsBuilder&)>& add) {
   FitsBuilder fits(0);
   add(fits);
@@ -36,7 +36,7 @@ void AddImages(FitsBuilder& fits, const std::vector<std::string>& names) {
   for (const std::string& name : names) fits.BeginImage(name, FLOAT_IMG, {3, 4});
 }
 
-// Traces as specter's models have them: coefficients of X and Y in the first HDUs, the model's name in the
+// Adds traces as in specter's models: coefficients of X and Y in the first HDUs, the model's name in the
 // first header.
 void AddTraces(FitsBuilder& fits, const std::string& type) {
   fits.BeginImage("XCOEFF", DOUBLE_IMG, {3, 4});
@@ -46,7 +46,7 @@ void AddTraces(FitsBuilder& fits, const std::string& type) {
   fits.BeginImage("YCOEFF", DOUBLE_IMG, {3, 4});
 }
 
-// A table of parameters with the model and version as given, in both headers.
+// Adds a table of parameters with the given model and version in both headers.
 void AddParameters(FitsBuilder& fits, const std::string& type, const std::string& version,
                    const std::vector<std::string>& parameters) {
   const auto state = [&] {

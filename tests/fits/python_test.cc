@@ -1,5 +1,5 @@
-// Comparison with astropy and fitsio: their files are read to the bit, and they find the documented content
-// in ours.
+// Comparison with astropy and fitsio: our readers read their files to the bit, and they find the documented
+// content in ours.
 #include <cstring>
 
 #include "absl/strings/match.h"
@@ -25,7 +25,7 @@ std::string Hash(const Array<float, 2>& image) {
   return Sha256Hex(bytes);
 }
 
-// The same values, NaN equal to NaN.
+// Expects the same values; NaN equals NaN.
 template <typename T, size_t N>
 void ExpectIdentical(const Array<T, N>& a, const Array<T, N>& b) {
   ASSERT_EQ(a.shape(), b.shape());

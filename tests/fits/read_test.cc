@@ -12,7 +12,7 @@
 namespace spexd::testing {
 namespace {
 
-// A file whose primary is an image of `pixels` big-endian bytes.
+// Returns a file whose primary is an image with these big-endian bytes.
 Source ImageFile(int bitpix, const std::string& pixels, int columns, int rows,
                  const std::vector<std::string>& more = {}) {
   std::vector<std::string> cards{"SIMPLE  =                    T", absl::StrFormat("BITPIX  = %20d", bitpix),
@@ -72,7 +72,7 @@ TEST(ImageReader, AppliesScalingAndBlanks) {
   EXPECT_EQ(ReadImageHduDouble(ImageFile(32, words, 1, 1, {"BZERO   = 2147483648"}), "").value()(0, 0), 1);
 }
 
-// A frame of three pixels whose MASK is of this type.
+// Reads a frame of three pixels whose MASK has this type.
 Image MaskedBy(int bitpix, const std::string& zero, const std::string& pixels) {
   const std::vector<std::string> shape = {"NAXIS   = 2", "NAXIS1  = 3", "NAXIS2  = 1"};
   const auto hdu = [&](const std::string& name, int type, std::vector<std::string> cards,
@@ -154,7 +154,7 @@ TEST(ImageReader, RefusesHeadersThatCannotBe) {
       "does not begin with an XTENSION card");
 }
 
-// An IMAGE extension of zeros.
+// Returns an IMAGE extension of zeros.
 std::string Extension(const std::string& name, int bitpix, int columns, int rows) {
   return HduBytes({"XTENSION= 'IMAGE   '", absl::StrFormat("BITPIX  = %d", bitpix), "NAXIS   = 2",
                    absl::StrFormat("NAXIS1  = %d", columns), absl::StrFormat("NAXIS2  = %d", rows),
@@ -244,7 +244,7 @@ TEST(PreprocReader, TakesAMissingMaskAsNoneFlaggedAndReadsFibermapsFromAnyFile) 
 }
 
 TEST(PreprocReader, TakesNoMemoryForATiledImageThatIsNotThere) {
-  // This claims 16384 x 16384 pixels from one tile of 4 bytes.
+  // The header claims 16384 x 16384 pixels in one tile of 4 bytes.
   const std::string table = HduBytes(
       {"XTENSION= 'BINTABLE'", "BITPIX  = 8", "NAXIS   = 2", "NAXIS1  = 8", "NAXIS2  = 1", "PCOUNT  = 4",
        "GCOUNT  = 1", "TFIELDS = 1", "TTYPE1  = 'COMPRESSED_DATA'", "TFORM1  = '1PB(4)'", "ZIMAGE  = T",

@@ -17,7 +17,7 @@ int fits_rcomp_byte(signed char a[], int nx, unsigned char* c, int clen, int nbl
 namespace spexd {
 namespace {
 
-// Values of one kind: constant, quiet, noisy or wild.
+// Returns values of one kind: constant, quiet, noisy or wild.
 template <typename Value>
 std::vector<Value> Values(int kind, int count, std::mt19937& random) {
   std::vector<Value> values;

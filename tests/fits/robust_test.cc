@@ -1,4 +1,5 @@
-// Nothing in a file can crash the readers: cut files and files with bytes changed either read or are refused.
+// Nothing in a file can crash the readers: truncated files and files with changed bytes are either read or
+// refused.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -40,7 +41,7 @@ int ReadAll(std::string bytes) {
   return good;
 }
 
-// One valid file of each kind.
+// Returns one valid file of each kind.
 std::vector<std::string> ValidFiles() {
   const TempFolder folder;
   EXPECT_TRUE(WritePreproc(SamplePreproc(12, 40), (folder / "a.fits"), true).ok());
@@ -69,7 +70,7 @@ TEST(ReadersUnderAttack, RefuseFilesThatLackTheirLastHdu) {
   const TempFolder folder;
   ASSERT_TRUE(WritePreproc(SamplePreproc(40, 40), (folder / "p.fits"), false).ok());
   const std::string bytes = ReadBytes(folder / "p.fits");
-  // The FIBERMAP's data block, then more and more.
+  // Cuts off the FIBERMAP's data block, then more and more.
   for (const size_t cut : {2880, 2881, 5760, 10000}) {
     const Source source = Source::FromBytes("p.fits", bytes.substr(0, bytes.size() - cut)).value();
     const absl::StatusOr<Preproc> preproc = ReadPreproc(source);
@@ -86,7 +87,8 @@ TEST(ReadersUnderAttack, SurviveAnyBytesChanged) {
   const std::vector<std::string> files = ValidFiles();
   for (int k = 0; k < 3000; ++k) {
     std::string file = files[random() % files.size()];
-    // Half of the damage is to headers' digits and letters, where it is understood rather than refused.
+    // Half of the damage hits digits and letters in headers, where it changes meanings and is not always
+    // refused.
     const int changes = 1 + static_cast<int>(random() % 4);
     for (int change = 0; change < changes; ++change) {
       size_t at = random() % file.size();

@@ -124,7 +124,7 @@ Frame SampleFrame(int fibres, int bins) {
                         Card("EXPTIME =               1000.0"),
                         Card("LONGTEXT= 'a value that is so long that it needs another card, whic&'"),
                         Card("CONTINUE  'h goes on here'"), Card("COMMENT a comment that is kept"),
-                        // Cards that must not be carried over:
+                        // Cards that must not be carried over
                         Card("BITPIX  =                   16"), Card("NAXIS1  =                 4114"),
                         Card("BZERO   =                32768"), Card("ZCMPTYPE= 'RICE_1  '"),
                         Card("TTYPE1  = 'X'"), Card("CHECKSUM= 'abc     '"), Card("EXTNAME = 'IMAGE   '"),

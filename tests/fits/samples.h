@@ -1,4 +1,4 @@
-// Small files' contents for tests.
+// Contents of small files for tests.
 #ifndef SPEXD_TESTS_FITS_SAMPLES_H_
 #define SPEXD_TESTS_FITS_SAMPLES_H_
 
@@ -14,7 +14,7 @@
 
 namespace spexd::testing {
 
-// A card of 80 characters.
+// Returns the text as a card of 80 characters.
 std::string Card(const std::string& text);
 
 Psf SamplePsf();  // 3 fibres
@@ -23,10 +23,10 @@ PreprocFile SamplePreproc(int rows = 24,
 Frame SampleFrame(int fibres = 3, int bins = 20);  // has fibermap and scores
 Truth SampleTruth();
 
-// FITS bytes made card by card: "KEYWORD = value" texts without END, then the data; padded.
+// Returns an HDU: texts "KEYWORD = value" without END as cards, then the data, padded.
 std::string HduBytes(const std::vector<std::string>& cards, const std::string& data = "");
 
-// REQUIRES: readable.
+// Opens a file. REQUIRES: readable.
 Source Load(const std::string& path);
 
 }  // namespace spexd::testing

@@ -36,7 +36,7 @@ void ExpectError(const absl::StatusOr<Source>& source, absl::StatusCode code, co
 TEST(Source, ReadsAFileWhole) {
   const TempFolder folder;
   const std::string bytes = "SIMPLE" + std::string(100000, 'x');
-  WriteBytes((folder / "a[b].fits"), bytes);  // a real file of that name is no extended name
+  WriteBytes((folder / "a[b].fits"), bytes);  // a file of exactly that name is not read as an extended name
   const absl::StatusOr<Source> source = Source::FromFile(folder / "a[b].fits");
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_EQ(std::string(source->bytes()), bytes);

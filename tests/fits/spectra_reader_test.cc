@@ -1,4 +1,4 @@
-// Files of targets' spectra in several arms, and what is refused of them.
+// Files of targets' spectra in several arms: what is read and what is refused.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -29,13 +29,13 @@ struct ArmOfFile {
   double first = 5000;
   int64_t rows = 2, diagonals = 11;
   bool mask = true;
-  std::vector<std::string> without = {};  // HDUs that are left out
-  double crooked = 0;                     // is added to the last wavelength
+  std::vector<std::string> without = {};  // HDUs to leave out
+  double crooked = 0;                     // added to the last wavelength
 };
 
 struct SpectraFile {
   std::vector<ArmOfFile> arms = {{.name = "R", .first = 6000, .diagonals = 9}, {}};
-  int64_t fibermap_rows = 2, scores_rows = 2;  // 0: without the table
+  int64_t fibermap_rows = 2, scores_rows = 2;  // 0: no table
   std::vector<std::string> cards = {Card("SURVEY  = 'main    '")};
 };
 

@@ -56,7 +56,7 @@ AxisShifts RefusedAxis() {
   return axis;
 }
 
-// For the fibres of SampleFrame and SamplePsf.
+// Returns a report for the fibres of SampleFrame and SamplePsf.
 TraceReport SampleReport() {
   TraceReport report;
   report.shifts.x = SampleAxis(0.3, 2, 3);
@@ -211,7 +211,7 @@ TEST_F(TraceShiftsOfAFrame, ThatAreNotFiniteInItsFileAreRefused) {
   }
 }
 
-// ---- PSFs with moved traces.
+// ---- PSFs with moved traces
 
 void ExpectSamePsf(const Psf& a, const Psf& b) {
   EXPECT_EQ(a.rows, b.rows);
@@ -231,7 +231,7 @@ void ExpectSamePsf(const Psf& a, const Psf& b) {
 
 class MovedPsf : public ::testing::Test {
  protected:
-  // Writes psf.fits with moved traces to moved.fits, and reads it.
+  // Writes psf.fits with moved traces to moved.fits, and reads it back.
   Psf Move(const TraceReport& report) {
     const absl::Status written =
         WriteMovedPsf(Load(folder_ / "psf.fits"), report, folder_ / "moved.fits", {}, "preproc.fits");
@@ -246,8 +246,8 @@ class MovedPsf : public ::testing::Test {
   TempFolder folder_;
 };
 
-// A version 2 file: all parameters in one table without a name, whose COEFF has this form and each of whose
-// rows states its domain.
+// Writes a version 2 file: all parameters in one table without a name. Its column COEFF has the form `form`,
+// and each row states its domain.
 void WriteVersion2(const Psf& psf, char form, const std::string& path) {
   const GaussHermiteCore& core = GaussHermite(psf).core();
   const std::vector<std::pair<const char*, const LegendreTable*>> rows = {
@@ -290,8 +290,8 @@ void WriteVersion2(const Psf& psf, char form, const std::string& path) {
   ASSERT_THAT(fits.Write(path), IsOk());
 }
 
-// A version 3 file whose traces are images of floats behind an empty primary HDU, and a table of something
-// else.
+// Writes a version 3 file whose traces are images of floats after an empty primary HDU, and which has
+// another, unrelated table.
 void WriteFloatTraces(const Psf& psf, const std::string& folder) {
   ASSERT_THAT(WritePsf(psf, folder + "/double.fits"), IsOk());
   const RawTable table = ReadTableHdu(Load(folder + "/double.fits"), "PSF").value();
@@ -328,7 +328,7 @@ TEST_F(MovedPsf, TellsWhereItComesFrom) {
   EXPECT_EQ(first.String("IN_IMAGE"), "preproc.fits");
   EXPECT_EQ(first.String("TSSTATX"), "ok");
   EXPECT_EQ(first.Number("MEANDX"), 0.3);
-  // A PSF that is moved once more tells of the last time.
+  // A PSF that was moved twice describes the second move.
   std::filesystem::rename(folder_ / "moved.fits", folder_ / "psf.fits");
   TraceReport second = SampleReport();
   second.shifts.x.mean = 0.5;

@@ -34,7 +34,7 @@ std::vector<T> Counting(size_t count, T first) {
   return values;
 }
 
-// Images of one piece, of less, of more, and of none: WriteHdus cuts data into pieces of 364 blocks.
+// Images of exactly one piece, of less, of more, and empty: WriteHdus cuts data into pieces of 364 blocks.
 struct SampleImages {
   static constexpr int64_t kPieceBytes = 364 * 2880;
   const std::vector<float> none = {};
@@ -44,7 +44,7 @@ struct SampleImages {
   const std::vector<uint32_t> mask = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 5};
   const std::vector<float> special = {NAN, -NAN, INFINITY, -0.0f, 1e-42f};
 
-  // The file, its pixels given to CFITSIO (`threads` 0) or late.
+  // Returns the file. Its pixels go through CFITSIO (`threads` 0) or are written late.
   absl::StatusOr<std::string> File(int threads) const {
     FitsBuilder fits(0);
     const auto add = [&](const char* name, int bitpix, const std::vector<int64_t>& shape,
@@ -134,7 +134,7 @@ TEST(FrameWriter, NamesTheExtractorAsThePipelineDoes) {
     frame.origin.image_cards.push_back(Card(text));
   }
   ASSERT_TRUE(WriteFrame(frame, folder / "frame.fits").ok());
-  // A frame that is read and written names it once.
+  // A frame that was read and written again has the card once.
   ASSERT_TRUE(WriteFrame(ReadFrame(Load(folder / "frame.fits")).value(), folder / "again.fits").ok());
   for (const char* name : {"frame.fits", "again.fits"}) {
     SCOPED_TRACE(name);
@@ -186,7 +186,7 @@ TEST(FrameWriter, ReadsBackTheSameFrame) {
     EXPECT_EQ(read->origin.version, frame.origin.version);
     EXPECT_EQ(read->origin.fibermap->data, frame.origin.fibermap->data);
     EXPECT_EQ(FindNumber(read->origin.fibermap->cards, "TILEID"), 80605);
-    // A frame that was read can be written again, to the same bytes.
+    // A frame that was read can be written again, as the same bytes.
     ASSERT_TRUE(WriteFrame(*read, (folder / (std::string("again-") + name))).ok());
     EXPECT_EQ(ReadBytes(folder / name), ReadBytes((folder / (std::string("again-") + name))));
   }
@@ -300,7 +300,7 @@ TEST(FrameWriter, SlicesAFibermapWithAHeap) {
   ExpectVerified(folder / "frame.fits");
 }
 
-// Tables that our reader takes, and CFITSIO would not.
+// Our reader takes these tables, but CFITSIO would not.
 TEST(FrameWriter, WritesAFibermapWhoseHeaderIsNotToTheStandard) {
   using Change = std::function<void(std::vector<std::string>&)>;
   const Change changes[] = {
@@ -349,7 +349,7 @@ TEST(Writers, PassFitsverify) {
   }
 }
 
-// Values range from the sky to a saturated line, three orders of magnitude.
+// Values range from the sky to a saturated line, over three orders of magnitude.
 TEST(PreprocWriter, CompressesIvarWithoutLoss) {
   PreprocFile file = SamplePreproc(40, 200);
   for (int row = 0; row < 40; ++row) {
@@ -420,7 +420,7 @@ TEST(Writers, WorkFromManyThreadsAtOnce) {
       for (int round = 0; round < 5; ++round) {
         failures[t] += !WriteFrame(SampleFrame(), own).ok() + !WriteFrame(SampleFrame(), shared).ok();
         failures[t] += ReadBytes(own) != expected;
-        const absl::StatusOr<Source> source = Source::FromFile(shared);  // whole, whoever wrote it
+        const absl::StatusOr<Source> source = Source::FromFile(shared);  // complete, whoever wrote it
         failures[t] += !source.ok() || !ReadFrame(*source).ok();
         failures[t] += !WritePreproc(SamplePreproc(), preproc, true).ok();
         failures[t] += !ReadPreproc(Load(preproc), {2}).ok();

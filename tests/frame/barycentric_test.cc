@@ -51,7 +51,8 @@ TEST(Cards, OfAnotherLengthAreRefused) {
   EXPECT_EQ(status.message(), "image header: card 2 has 6 characters, must have 80");
 }
 
-// 1 + v/c from astropy 5.2 (SkyCoord.radial_velocity_correction, kind barycentric, its IERS-B table).
+// Expected values: 1 + v/c from astropy 5.2 (SkyCoord.radial_velocity_correction, kind barycentric, its
+// IERS-B table).
 TEST(BarycentricFactor, AgreesWithAstropy) {
   const double expected[][4] = {{179.6, 0.1, 58899.355787037035, 1.00004975319859},
                                 {0, 0, 59000.5, 1.00009273809897},

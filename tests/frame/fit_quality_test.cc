@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kFibres = 40, kBins = 500;
 
-// chi2pix as a good fit leaves it: 0.85 chi-square / N of spots of N pixels.
+// Returns spectra with the chi2pix of a good fit: 0.85 chi-square / N for spots of N pixels.
 Spectra GoodFit(double pixels, unsigned seed) {
   std::mt19937 random(seed);
   std::chi_squared_distribution<double> chi2(pixels);

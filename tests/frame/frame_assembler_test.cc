@@ -17,7 +17,7 @@ namespace {
 const WavelengthGrid kGrid = {6000, 0.8, 7};
 constexpr uint32_t kNoDataBits = kMaskNoData | kMaskSomeBadPix | kMaskAllBadPix;
 
-// Spectra that tell their fibre and bin.
+// Returns spectra whose values encode fibre and bin.
 BundleResult MakeResult(int bundle, FibreRange fibres, int64_t bins = kGrid.count) {
   const int64_t n = fibres.count;
   BundleResult result;
@@ -63,8 +63,8 @@ TEST(ToBundleSpectra, RoundsToFloat) {
   EXPECT_EQ(bundle.model.pixels.size(), 30);
 }
 
-// A tiny ivar beside masked pixels underflows, a huge flux overflows: such bins are NODATA, never ivar 0 with
-// mask 0, never NaN.
+// A tiny ivar beside masked pixels underflows, a huge flux overflows. Such bins get NODATA; no bin has ivar 0
+// with mask 0, or NaN.
 TEST(ToBundleSpectra, LeavesNoBinWithIvarZeroAndMaskZero) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   BundleResult result = MakeResult(0, {0, 1});
@@ -124,7 +124,7 @@ TEST(FrameAssembler, GivesTheSameFrameInAnyOrder) {
   for (int bundle = 0; bundle < 6; ++bundle) {
     bundles.push_back(MakeBundle(bundle, {5 * bundle, 5}));
     bundles.back().spectra.chi2pix(2, 3) = static_cast<float>(3 + 2 * bundle);
-    // The float sum of these values depends on its order.
+    // The sum of these values in float depends on their order.
     bundles.back().model.first_column = 3 * bundle;
     bundles.back().model.pixels.Assign({4, 8}, static_cast<float>(std::pow(-37.7, bundle) / 3));
   }
@@ -295,7 +295,7 @@ TEST(FrameAssembler, AppliesBad2dFitAndCountsIt) {
   EXPECT_EQ(summary.nodata_bins, 0);
   ASSERT_TRUE(summary.scores.has_value());
   EXPECT_EQ(summary.scores->band, 'R');
-  summary.bad2dfit.push_back(1 << 20);  // a summary from a wire may say anything
+  summary.bad2dfit.push_back(1 << 20);  // a summary that was received may have any values
   const Frame frame = assembler.Finish({}, summary);
   EXPECT_EQ(frame.spectra.mask(1, 2), kMaskBad2dFit);
   EXPECT_EQ(frame.spectra.mask(3, 4), kMaskBad2dFit | kMaskSomeBadPix);

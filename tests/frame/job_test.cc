@@ -45,7 +45,7 @@ class PlanJobTest : public ::testing::Test {
     spec_.grid = WavelengthGrid{6630, 0.8, 30};
   }
 
-  // The words with which the job is refused.
+  // The message with which the job is refused.
   std::string Refusal() const {
     const auto plan = PlanJob(spec_, input_);
     EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
@@ -135,7 +135,7 @@ TEST_F(PlanJobTest, SaysThatAFineGridHasAnExtraPrior) {
   EXPECT_FALSE(Plan().origin.fine_grid_prior);
 }
 
-// Ranges that divide by nothing: any fibres, any bundle size.
+// Any range of fibres is taken, whatever the bundle size.
 TEST_F(PlanJobTest, TakesAnyFibreRange) {
   struct Case {
     int first, count, bundle_size, bundles;
@@ -251,7 +251,7 @@ TEST_F(PlanJobTest, SlicesTheFibermap) {
   spec_.fibre_count = 3;
   EXPECT_EQ(Plan().origin.fibermap->data, "131415");
   EXPECT_THAT(Plan().origin.fibermap->cards, ElementsAre(InputCard("NAXIS2", "3")));
-  // More rows than fibres, and fewer as long as they suffice.
+  // The fibermap may have more rows than fibres, or fewer if they suffice.
   input_.fibermap = Fibermap(99);
   EXPECT_EQ(Plan().origin.fibermap->rows, 3);
   input_.fibermap = Fibermap(16);
@@ -306,7 +306,7 @@ TEST_F(PlanJobTest, BecomesAnEnginesRequest) {
 TEST_F(PlanJobTest, MeasuresTraceShiftsOfFlatsInXAlone) {
   EXPECT_EQ(Plan().trace_shifts, TraceAxes::kOff);
   spec_.trace_shifts = TraceAxes::kAuto;
-  EXPECT_EQ(Plan().trace_shifts, TraceAxes::kXY);  // there is no FLAVOR
+  EXPECT_EQ(Plan().trace_shifts, TraceAxes::kXY);  // the image has no FLAVOR
   const auto flavor_card = [](const std::string& flavor) {
     return absl::StrFormat("%-80s", absl::StrFormat("FLAVOR  = '%-8s'", flavor));
   };

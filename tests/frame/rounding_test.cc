@@ -1,4 +1,4 @@
-// Bundles as engines hand them out: rounded, and cut to the fibres asked for.
+// Bundles as engines return them: rounded, and cut to the requested fibres.
 #include "core/extract/rounding.h"
 
 #include "core/extract/bundle_trim.h"

@@ -214,7 +214,7 @@ TEST(Simulate, MarksWhatItDamages) {
     hole += (mask & 8) != 0;
     dead += (mask & 4) != 0;
     cosmic += (mask & 16) != 0;
-    // Damage adds to the same noise, and only where it is marked.
+    // Damage is added to the same noise, and only to marked pixels.
     if (mask == 0) {
       ASSERT_EQ(damaged.preproc.pixels.data()[k], sound.preproc.pixels.data()[k]);
     }

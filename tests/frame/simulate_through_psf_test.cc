@@ -1,4 +1,4 @@
-// Frames simulated through PSFs that are given: of any spot model, wavelengths and direction of the rows.
+// Frames simulated through given PSFs, with any spot model, wavelengths and direction of the rows.
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -29,7 +29,7 @@ SimulatorOptions TenFibres() {
   return options;
 }
 
-// The PSF that the simulator makes.
+// Returns the PSF that the simulator makes.
 Psf Made() { return *SimulatePsf(TenFibres()); }
 
 std::vector<LegendreTable*> AllTables(Psf* psf) {
@@ -39,7 +39,7 @@ std::vector<LegendreTable*> AllTables(Psf* psf) {
   return tables;
 }
 
-// The same spots in the same places, at other wavelengths.
+// Returns the same spots in the same places, at other wavelengths.
 Psf At(double wave_min, double wave_max) {
   Psf psf = Made();
   psf.wave_min = wave_min;
@@ -52,7 +52,7 @@ Psf At(double wave_min, double wave_max) {
   return psf;
 }
 
-// The wavelengths fall from row to row.
+// Returns a PSF whose wavelengths decrease from row to row.
 Psf Descending() {
   Psf psf = Made();
   for (LegendreTable* table : AllTables(&psf)) {
@@ -63,7 +63,8 @@ Psf Descending() {
   return psf;
 }
 
-// Images of Gaussians, four samples to a pixel; their widths vary along the slit and with wavelength.
+// Returns a PSF of Gaussian images, four samples to a pixel; their widths vary along the slit and with
+// wavelength.
 Psf Sampled() {
   constexpr int kColumns = 60, kRows = 48, kOversampling = 4;
   Psf psf = Made();
@@ -181,7 +182,7 @@ TEST(SimulateThroughPsf, PutsAllLightOnTheRowsBetweenTheEnds) {
   }
 }
 
-// Pulls of an extraction with the same PSF, in bins of one and a half CCD rows.
+// Checks the pulls of an extraction with the same PSF, in bins of one and a half CCD rows.
 TEST(SimulateThroughPsf, IsExtractedAsTheTruthSeenThroughTheResolution) {
   const auto engine = MakeCpuEngine({.threads = 2});
   for (const PsfCase& c : kPsfCases) {

@@ -56,8 +56,7 @@ TEST(Bad2dFit, IsWhatAllMediansSay) {
 
 TEST(Bad2dFit, NeedsBothMedians) {
   Spectra spectra = Flat(9, 11, 1);
-  // Bad at a wavelength where all are bad, and in a fibre that is bad everywhere: neither stands out both
-  // ways.
+  // All fibres are bad at one wavelength, and one fibre is bad at all: neither stands out both ways.
   for (int64_t i = 0; i < 9; ++i) spectra.chi2pix(i, 3) = 50;
   for (int64_t j = 0; j < 11; ++j) spectra.chi2pix(4, j) = 50;
   spectra.chi2pix(2, 7) = 5.01f;
@@ -68,7 +67,7 @@ TEST(Bad2dFit, NeedsBothMedians) {
 
 TEST(Bad2dFit, TakesMediansOverBinsWithData) {
   Spectra spectra = Flat(5, 5, 1);
-  // If their zeros were counted, the medians of bin 2 would be 0 and all of it bad.
+  // If zeros were counted, the medians of bin 2 would be 0 and all of the bin would be bad.
   for (const int64_t i : {0, 1, 2}) {
     spectra.chi2pix(i, 2) = 0;
     spectra.mask(i, 2) = kMaskNoData;
@@ -97,8 +96,8 @@ TEST(Scores, PickTheBandByMeanWavelength) {
   EXPECT_EQ(BandOf({7600, 1, 1}), 'Z');
 }
 
-// Expected values by numpy: sum, median of flux / gradient(wave), median of sqrt(ivar / gradient(wave)) *
-// flux.
+// Expected values are from numpy: sum, median of flux / gradient(wave), median of sqrt(ivar / gradient(wave))
+// * flux.
 TEST(Scores, EqualNumpys) {
   const WavelengthGrid grid = {5790, 0.8, 40};  // 27 bins at 5800 Angstrom and above
   Spectra spectra = Flat(3, 40, 1);
@@ -108,7 +107,7 @@ TEST(Scores, EqualNumpys) {
       spectra.ivar(i, j) = static_cast<float>((i * 13 + j * 7) % 29) / 10.0f;
     }
   }
-  spectra.mask.Assign({3, 40}, kMaskSomeBadPix);  // masks leave nothing out
+  spectra.mask.Assign({3, 40}, kMaskSomeBadPix);  // scores include masked bins
   const auto scores = ComputeScores(grid, spectra);
   ASSERT_TRUE(scores.has_value());
   EXPECT_EQ(scores->band, 'R');

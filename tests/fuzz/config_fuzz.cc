@@ -1,4 +1,4 @@
-// spexd's configuration: a file, and lines "SPEXD_NAME=value" in it for the environment.
+// spexd's configuration: the input is a file; its lines "SPEXD_NAME=value" are the environment.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -26,7 +26,7 @@ Sources SourcesOf(const std::string& input) {
   for (const absl::string_view line : absl::StrSplit(input, '\n')) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(line, absl::MaxSplits('=', 1));
     if (absl::StartsWith(line, "SPEXD_") && parts.first != "SPEXD_CONFIG") {
-      // A configuration file would say it without blanks around and without an end within.
+      // As in a configuration file, the value has no blanks around it and no NUL in it.
       const std::string value(absl::StripAsciiWhitespace(parts.second));
       sources.environment[parts.first] = value.substr(0, value.find('\0'));
     } else {

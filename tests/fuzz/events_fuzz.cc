@@ -1,5 +1,5 @@
-// Event logs of detached jobs: any file in the place of one, read as whoever watches does, and opened as a
-// run does that goes on.
+// Event logs of detached jobs: any file may be in the place of one. It is read as by a client that watches,
+// and opened as by a run that continues the job.
 #include <algorithm>
 #include <cstdint>
 #include <set>
@@ -23,14 +23,14 @@ using testing::WriteBytes;
 
 struct Reading {
   std::vector<std::string> events;
-  absl::Status end;  // why there are no more
+  absl::Status end;  // why reading ended
 };
 
-// protobuf reserves at most this for one string whose length is stated wrongly, and leaves it untouched.
+// protobuf reserves at most this much for one string with a wrong length, and leaves it untouched.
 constexpr int64_t kReservedForString = 50'000'000;
 
-// A record is in memory as it lies on disk, and as a message, whose smallest parts take 2 bytes there and
-// about 100 in memory.
+// A record is in memory as on disk and as a message, whose smallest parts take 2 bytes on disk and about 100
+// in memory.
 int64_t MostHeap(int64_t file_bytes) {
   return int64_t{kMaxRecordBytes} + StructureBytes(file_bytes) + 64 * file_bytes + kReservedForString;
 }
@@ -74,7 +74,7 @@ void RequireContent(const EventLogContent& content, const std::vector<std::strin
   Require(content.bundles == bundles, "a run knows which bundles are there");
 }
 
-// The trace shifts of a frame are read as a client does.
+// Reads the trace shifts of a frame as a client does.
 void ReadTraces(const std::vector<std::string>& events) {
   for (const std::string& event : events) {
     const v1::ExtractEvent parsed = Parsed(event);
@@ -94,7 +94,7 @@ void ReadTraces(const std::vector<std::string>& events) {
   }
 }
 
-// What was read is written, and read again.
+// Writes the events that were read, and reads them again.
 void WriteAgain(const std::string& path, const std::vector<std::string>& events) {
   std::string file = EventLogHeader(EventLogId());
   for (size_t k = 0; k < events.size(); ++k) AppendRecord(k + 1, events[k], &file);
@@ -102,7 +102,7 @@ void WriteAgain(const std::string& path, const std::vector<std::string>& events)
   Require(ReadFrom(path, 0).events == events, "events are read as they were written");
 }
 
-// A run finds the file, and adds a group.
+// Opens the file as a run that continues it, and adds a group.
 void GoOn(const std::string& path, const std::string& bytes, const std::vector<std::string>& events) {
   absl::StatusOr<EventLogWriter> writer = EventLogWriter::Open(path, EventLogId(), 0);
   RequireGoodError(writer.status(),

@@ -1,5 +1,5 @@
-// Headers and tables: the cards of any FITS file, a FIBERMAP on its way into an output file (which CFITSIO
-// writes), and the readers of frames and truths.
+// Headers and tables: the cards of any FITS file, a FIBERMAP on its way to an output file (CFITSIO writes
+// it), and the readers of frames and truths.
 #include <cmath>
 #include <string>
 
@@ -34,7 +34,7 @@ void ReadCards(const Hdu& hdu) {
   }
 }
 
-// A frame of two fibres with the cards and the table of a stranger's file, written and read again.
+// Writes and reads a frame of two fibres with the cards and the table of an arbitrary file.
 void WriteWith(const std::vector<std::string>& cards, const RawTable& table) {
   if (table.rows < 2 ||
       (table.row_bytes > 0 && table.rows > static_cast<int64_t>(table.data.size()) / table.row_bytes))
@@ -53,7 +53,7 @@ void WriteWith(const std::vector<std::string>& cards, const RawTable& table) {
   Require(back->origin.fibermap->data == frame.origin.fibermap->data, "a FIBERMAP is written as it is");
 }
 
-// Frames and truths as `spex compare` and `spex plot` read them. Compressed images are the other target's.
+// Reads frames and truths as `spex compare` and `spex plot` do. image_fuzz.cc reads compressed images.
 void ReadSpectra(const Source& source, const FitsFile& file) {
   for (const Hdu& hdu : file.hdus()) {
     if (hdu.Has("ZIMAGE")) return;

@@ -1,5 +1,5 @@
-// The reader of preprocessed frames: plain and tile-compressed images, gzipped files. What the header tells
-// of the memory that decoding takes must hold, as the server reserves that and no more.
+// The reader of preprocessed frames: plain and tile-compressed images, gzipped files. Decoding must not take
+// more memory than the header says, because the server reserves just that.
 #include <cmath>
 
 #include "core/fits/readers.h"
@@ -20,7 +20,7 @@ void RequireMaskRule(const Image& image) {
   }
 }
 
-// What a decoder on a device relies on.
+// Checks what a decoder on a device relies on.
 void ReadCoded(absl::string_view bytes, const PreprocHeader& header) {
   const auto image = ReadMetered(bytes, "a frame's coded rows",
                                  [](const Source& source) { return ReadPreprocCoded(source); });

@@ -1,5 +1,5 @@
-// A job as a client sends it: a header, chunks and ends of what it uploads, through all that the server does
-// before it opens a file.
+// A job as a client sends it: a header, chunks and ends of its uploads, through everything that the server
+// does before it opens a file.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -30,14 +30,14 @@ constexpr int64_t kKeepSeconds = 86400;
 
 const ErrorRules kNamesOfUsers = {.also = {absl::StatusCode::kNotFound}, .utf8 = true};
 
-// Texts that go to logs, listings and terminals.
+// Checks a text that goes into logs, listings and terminals.
 void RequireName(const std::string& name, size_t most = kMaxStringBytes) {
   Require(name.size() <= most, "a name is short");
   Require(std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }),
           "a name has no control characters");
 }
 
-// What the store keeps of the header is the same job, however often it is read.
+// The stored header must be the same job, however often it is read.
 void RequireKept(const v1::SubmitHeader& header, const JobSpec& spec) {
   const StoredJob job = JobOf(header, kKeepSeconds);
   for (const std::string& name : {job.image, job.psf, job.request_id}) RequireName(name);
@@ -49,7 +49,7 @@ void RequireKept(const v1::SubmitHeader& header, const JobSpec& spec) {
   Require(kept.ok() && *kept == spec, "a header that is kept says the same");
 }
 
-// The plan for a PSF and an image of fitting size.
+// Plans the job for a PSF and an image of fitting size.
 void Plan(const JobSpec& spec) {
   static const auto psf = std::make_shared<const Psf>(testing::SamplePsf());
   JobInput input;
@@ -67,7 +67,7 @@ void Plan(const JobSpec& spec) {
   Require(plan->bundles >= 1 && plan->bundles <= plan->fibres.count, "a plan's bundles have fibres");
 }
 
-// The job comes to an empty queue, gets a slot, and leaves.
+// Sends the job through an empty queue: it gets a slot, and leaves.
 void Queue(const v1::JobHeader& header, int64_t bytes) {
   JobClaim claim = ClaimOf(header, {"me", {true, true, false}}, "ipv4:10.0.0.7:41234");
   claim.bytes = bytes;
@@ -87,7 +87,7 @@ void Queue(const v1::JobHeader& header, int64_t bytes) {
   Require(left.running == 0 && left.waiting == 0 && left.bytes == 0, "nothing of a job that left is counted");
 }
 
-// Takes the memory of what is uploaded, and little more.
+// Receives the uploads; this must take little more memory than their size.
 void Receive(InputReceiver receiver, const std::vector<v1::SubmitRequest>& messages) {
   const HeapMeter meter;
   const int64_t most = receiver.declared_bytes() + StructureBytes(0);

@@ -1,5 +1,5 @@
-// The readers of what products are made with: fiberflats, libraries of templates and spectra. What their
-// outlines tell of the memory that reading takes must hold, as a server reserves that and no more.
+// The readers of the inputs of products: fiberflats, libraries of templates and spectra. Reading must not
+// take more memory than the outline says, because a server reserves just that.
 #include <variant>
 
 #include "core/fits/hdu/fits_file.h"
@@ -13,7 +13,7 @@
 namespace spexd::fuzz {
 namespace {
 
-// Reads the file where a server has reserved what its outline announces.
+// Reads the file as a server does that has reserved what the outline announces.
 template <typename Outline, typename Read>
 auto ReadWithin(absl::string_view bytes, const absl::StatusOr<Outline>& outline, const Read& read)
     -> decltype(read(std::declval<const Source&>())) {

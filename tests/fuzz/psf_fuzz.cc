@@ -1,4 +1,4 @@
-// The PSF reader: a job's PSF is an upload, or a file that any user may have written.
+// The PSF reader. A job's PSF is an upload, or a file that any user may have written.
 #include "core/fits/readers.h"
 #include "tests/fuzz/support/fuzz_check.h"
 #include "tests/fuzz/support/read_metered.h"

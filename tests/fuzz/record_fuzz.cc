@@ -1,5 +1,5 @@
-// A header file or a state file of a detached job, or a line of the index: as it is, or JSON that gets a
-// right checksum here.
+// Header files and state files of detached jobs, and lines of the index: as they are, or as JSON that gets a
+// correct checksum here.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ namespace spexd::fuzz {
 namespace {
 
 constexpr int64_t kMaxInteger = int64_t{1} << 62;
-constexpr size_t kMaxMessageBytes = 3000;  // a longer one may not find room in a record of a state
+constexpr size_t kMaxMessageBytes = 3000;  // a longer one may not fit into a record of a state
 
 const ErrorRules kDamages = {.also = {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition}};
 
@@ -74,7 +74,7 @@ void UseAsIndex(const std::string& line) {
   Require(IndexRecord(again) == IndexRecord(job), "a line that is written again says the same");
 }
 
-// A state file of two records, one for each line.
+// Returns a state file of two records, one for each line.
 std::string SealedStates(const std::string& lines) {
   const size_t end = std::min(lines.find('\n'), lines.size());
   std::string file = Sealed(lines.substr(0, end));

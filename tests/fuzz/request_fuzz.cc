@@ -1,5 +1,5 @@
-// A message of Extract's client as gRPC received it, in slices: the first byte of an input says how long
-// these are.
+// A message from a client of Extract as gRPC received it, in slices; the first byte of an input sets their
+// length.
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 

@@ -1,4 +1,4 @@
-// Text that users and operators write: the first byte of an input says as what the rest is read.
+// Text from users and operators; the first byte of an input tells how the rest is read.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,7 +40,7 @@ void AsGrid(const std::string& text) {
   RequireGoodError(grid.status(), kUsersText);
   if (!grid.ok()) return;
   CheckGrid(*grid);
-  if (grid->step < 1e-9 * grid->last()) return;  // its last bin is lost in rounding
+  if (grid->step < 1e-9 * grid->last()) return;  // rounding may lose the last bin
   const auto again =
       ParseWavelengthGrid(absl::StrFormat("%.17g,%.17g,%.17g", grid->first, grid->last(), grid->step));
   Require(again.ok() && *again == *grid, "a grid is read as it was written");

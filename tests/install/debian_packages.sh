@@ -23,12 +23,12 @@ apt() { run apt-get -y -qq --no-install-recommends "$@" >"$work/log" 2>&1 || { c
 files() { (cd "$root" && find etc usr var -path var/lib/dpkg -prune -o -path var/lib/apt -prune -o -path var/cache -prune \
   -o -path var/log -prune -o -path var/lib/systemd -prune -o -print | sort); }
 
-# Folders for programs that look at /proc, and a socket's place.
+# Provides /proc, which programs read, and the folder of the packages.
 mount -t proc proc "$root/proc"
 mkdir -p "$root/packages" && cp "$packages"/*.deb "$root/packages/"
 debs=$(cd "$root" && printf '/%s ' packages/*.deb)
 run apt-get -qq update
-# What the packages depend on, and what the tests use besides, so that only they themselves come and go below.
+# Installs the packages' dependencies and what the tests use first, so that only the packages themselves come and go below.
 depends=$(for deb in "$packages"/*.deb; do dpkg-deb -f "$deb" Depends; done | tr ',' '\n' | sed 's/|.*//; s/(.*//; s/ //g' | grep -v '^spex' | sort -u)
 apt install $depends cmake g++ make python3-grpcio python3-protobuf
 files >"$work/before"
@@ -103,7 +103,7 @@ check test ! -e "$root/etc/spexd"
 check test ! -e "$root/var/lib/spexd"
 if run getent passwd spexd; then fail "the user stays after the purge"; fi
 files >"$work/after"
-# Accounts' backup files change with each account.
+# The backup files of accounts change with each account.
 differing=$(diff "$work/before" "$work/after" | grep '^[<>]' | grep -v -E '^. etc/(passwd|group|shadow|gshadow|subuid|subgid)-$' || true)
 [ -z "$differing" ] || { echo "$differing"; fail "the purge leaves or removes files"; }
 echo "PASS: packages install, run, are installed again and purged in $PRETTY_NAME"

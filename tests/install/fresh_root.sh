@@ -1,9 +1,9 @@
-# Sourced by tests that need a fresh machine: makes Debian roots from this machine's own package sources, and opens them to programs.
-# Exit code 77, with the reason, where that cannot be done.
+# Sourced by tests that need a fresh machine: makes Debian roots from this machine's own package sources, and prepares them for
+# running programs. Exits with 77 and the reason where that is impossible.
 #
 #   fresh_root FOLDER SUITE [PACKAGE...]    makes a root of this release of Debian: apt, what is essential, and the packages
-#   open_root FOLDER                        mounts /proc, /sys and /dev there, and copies what a machine needs in this network: names,
-#                                           authorities, pip's configuration. The array root_env has the variables of that kind
+#   open_root FOLDER                        mounts /proc, /sys and /dev there, and copies this network's settings: names,
+#                                           authorities, pip's configuration. The array root_env has variables of this kind
 #   close_root FOLDER                       ends the root's processes and unmounts
 for tool in mmdebstrap dpkg-deb; do
   command -v "$tool" >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }
@@ -29,7 +29,7 @@ mapfile -d '' -t root_env < <(env -0 | grep -zE '^(PIP_[A-Z_]+|SSL_CERT_FILE|REQ
 open_root() {
   local root=$1 pair file
   mount -t proc proc "$root/proc"
-  # Without /sys the C library sets errno while it counts processors, which gRPC then takes for the error of a connection.
+  # Without /sys, counting processors sets errno in the C library, and gRPC takes that for the error of a connection.
   mount --bind /sys "$root/sys"
   mount --bind /dev "$root/dev"
   mount -t tmpfs tmpfs "$root/dev/shm"

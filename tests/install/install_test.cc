@@ -1,4 +1,4 @@
-// What `cmake --install` installs: complete, in its places, and working from there.
+// The files that `cmake --install` installs: complete, in their places, and working there.
 #include <filesystem>
 
 #include "tests/client/support/small_frame.h"
@@ -20,7 +20,7 @@ TEST(InstalledPrograms, ExtractAndPlotWithTheirOwnScripts) {
   const InstallTree tree({"spex"});
   const SmallFrame frame;
   const std::string out = frame.folder() + "/frame.fits", picture = frame.folder() + "/frame.png";
-  // The second name, through another link as /usr/local/bin may have it.
+  // Starts the program by its second name through another link, as in /usr/local/bin.
   std::filesystem::create_symlink(tree / "bin/spexd-extract", frame.folder() + "/link");
   ASSERT_THAT(RunCommand({frame.folder() + "/link", "-i", frame.image(), "-p", frame.psf(), "-w",
                           "6615,6675,0.8", "-o", out, "--device", "cpu"}),
@@ -77,7 +77,7 @@ TEST(InstalledService, AgreesWithItsExampleConfiguration) {
   EXPECT_THAT(unit, Not(HasSubstr("/usr/local")));
 }
 
-// Every line of the example that sets something, in force.
+// Enables every line of the example that sets something.
 TEST(InstalledService, KnowsEveryOptionOfItsExample) {
   const InstallTree tree({"spexd", "doc"});
   std::string text = ReadBytes(tree / "share/doc/spexd/deploy/systemd/spexd.conf");

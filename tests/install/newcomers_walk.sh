@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Walks the way of a newcomer on a fresh machine, with the commands of the documents alone: quickstart, installation, first use, guide,
-# the Python package from its wheel, the dashboard's queries on a Prometheus. The machine is a Debian root made for it, the newcomer a user with
-# sudo in it, the sources a clone of what is committed. Needs root, mmdebstrap, the machine's package sources and PyPI.
-# An hour on 2 cores; with the objects of a ccache folder and small frames some minutes.
+# Follows the documents on a fresh machine, with only their commands: quickstart, installation, first use, guide, the Python
+# package from its wheel, the dashboard's queries on a Prometheus. The machine is a fresh Debian root, the newcomer a user with
+# sudo in it, the sources a clone of the last commit. Needs root, mmdebstrap, the machine's package sources and PyPI. Takes an
+# hour on 2 cores, and some minutes with a filled ccache folder and small frames.
 #
 #   tests/install/newcomers_walk.sh [LOG]
 #
-#   SPEXD_WALK_FIBRES=50       fibres of simulated frames, in place of 500
-#   SPEXD_WALK_CCACHE=FOLDER   the compiler's cache to begin with, which a newcomer has not. The newcomer works on a copy; its new objects are
-#                              added to FOLDER at the end
+#   SPEXD_WALK_FIBRES=50       fibres of simulated frames, instead of 500
+#   SPEXD_WALK_CCACHE=FOLDER   a compiler cache to start with, which a newcomer does not have. The newcomer uses a copy;
+#                              its new objects are added to FOLDER at the end
 set -euo pipefail
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 log=$(realpath -m "${1:-/dev/null}")
@@ -27,7 +27,7 @@ trap leave EXIT
 
 fresh_root "$root" "$(. /etc/os-release && echo "$VERSION_CODENAME")" ca-certificates git passwd sudo ${ccache:+ccache}
 open_root "$root"
-# No services are started by packages.
+# Keeps packages from starting services.
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
 chroot "$root" useradd --create-home --shell /bin/bash newcomer
@@ -39,6 +39,6 @@ chroot "$root" chown -R newcomer: /home/newcomer
 
 env=(HOME=/home/newcomer USER=newcomer LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
   "SPEXD_QUICKSTART_FIBRES=$fibres" DEBIAN_FRONTEND=noninteractive "${root_env[@]}")
-# Clones elsewhere have the same objects.
+# Makes objects independent of the folder of the clone.
 [ -z "$ccache" ] || env+=(CCACHE_DIR=/home/newcomer/.ccache CCACHE_BASEDIR=/home/newcomer/spexd CCACHE_NOHASHDIR=1)
 chroot --userspec=newcomer "$root" env -i -C /home/newcomer/spexd "${env[@]}" bash /home/newcomer/walk.sh 2>&1 | tee "$log"

@@ -1,4 +1,4 @@
-// A C++ project of a user's, built with the installed CMake package.
+// A user's C++ project that is built with the installed CMake package.
 #include <filesystem>
 
 #include "tests/client/support/small_frame.h"

@@ -1,4 +1,4 @@
-// Manual pages and completions, as installed, beside what the programs' --help says.
+// Compares installed manual pages and completions with the programs' --help.
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -38,7 +38,7 @@ Help HelpOf(const Words& path) {
   bool commands = false;
   for (absl::string_view line : absl::StrSplit(said.output, '\n')) {
     if (line == "Subcommands:") commands = true;
-    if (line.empty()) commands = false;  // what follows may be examples
+    if (line.empty()) commands = false;  // examples may follow
     if (line.size() < 3 || line.substr(0, 2) != "  " || line[2] == ' ') continue;
     const Words words = absl::StrSplit(line.substr(2), absl::MaxSplits(' ', 1));
     if (line[2] != '-') {
@@ -46,7 +46,7 @@ Help HelpOf(const Words& path) {
       continue;
     }
     for (const std::string& name : Words(absl::StrSplit(words[0], ','))) {
-      help.flags.push_back(name.substr(0, name.find('{')));  // --no-check{false}
+      help.flags.push_back(name.substr(0, name.find('{')));  // "--no-check{false}" becomes "--no-check"
     }
   }
   EXPECT_FALSE(help.flags.empty()) << said.output;
@@ -62,7 +62,7 @@ void AddHelp(const Words& path, std::map<Words, Help>* all) {
   }
 }
 
-// A flag as a page has it.
+// Returns a flag as manual pages show it.
 std::string Bold(const std::string& flag) {
   return "\\fB" + absl::StrReplaceAll(flag, {{"-", "\\-"}}) + "\\fR";
 }
@@ -80,7 +80,7 @@ class Reference : public ::testing::Test {
     delete help_;
     delete tree_;
   }
-  // The page that describes a command.
+  // Returns the path of the page that describes a command.
   static std::string Page(const Words& path) {
     const std::string name = absl::StrJoin(path, "-");
     return *tree_ / absl::StrCat("share/man/", path[0] == "spexd" ? "man8/spexd.8" : "man1/" + name + ".1");
@@ -92,7 +92,7 @@ class Reference : public ::testing::Test {
         {"fish", "fish/vendor_completions.d/" + program + ".fish"}};
     return *tree_ / ("share/" + files.at(shell));
   }
-  // What bash offers for the last of these words, by the file that it finds for the first.
+  // Returns bash's completions of the last of these words, by the file that it finds for the first word.
   static Words BashOffers(const Words& words) { return BashOffersOf(Completion("bash", words[0]), words); }
   static Words BashOffersOf(const std::string& completion, const Words& words) {
     Words command = {"bash", "-c",
@@ -111,7 +111,7 @@ class Reference : public ::testing::Test {
 };
 std::map<Words, Help>* Reference::help_ = nullptr;
 
-// Pages, which a build has where help2man is installed.
+// Manual pages, which a build makes if help2man is installed.
 class Pages : public Reference {
  protected:
   void SetUp() override {
@@ -153,7 +153,7 @@ TEST_F(Pages, OfTheSecondNameAreTheFirsts) {
   EXPECT_EQ(ReadBytes(*tree_ / "share/man/man1/spexd-extract.1"), ".so man1/spex.1\n");
 }
 
-// Of the Python package, which this build may lack: as generated.
+// Tests the generated files, because this build may lack the Python package.
 TEST_F(Reference, OfThePythonScriptHasEveryFlagThatItsSourcesName) {
   const std::string made = BuildFolder() + "/reference/python/", script = "spexd-extract-spectra";
   const std::string page = ReadBytes(made + "man/" + script + ".1"), zsh = ReadBytes(made + "zsh/_" + script),
@@ -204,9 +204,9 @@ TEST_F(Reference, BashCompletesAsTheProgramParses) {
   EXPECT_THAT(BashOffers({"spexd", "--max-queued-j"}), ElementsAre("--max-queued-jobs"));
   EXPECT_THAT(BashOffers({"spexd", "--max-streams-per"}),
               UnorderedElementsAre("--max-streams-per-peer", "--max-streams-per-connection"));
-  // Values that are not known are files, which bash completes by itself.
+  // Unknown values are files, which bash itself completes.
   EXPECT_THAT(BashOffers({"spex", "plot", "--image", "pre"}), IsEmpty());
-  // The second name has its completion where bash looks for it.
+  // Bash looks for the completion of the second name in a file of that name.
   EXPECT_THAT(BashOffers({"spexd-extract", "--barycentric"}), ElementsAre("--barycentric-correction"));
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs in a root where a wheel was installed, with the environment's programs on PATH: each way to an extraction, and whether their bytes
-# agree. Exit code 1 with the first check that fails.
+# Runs in a root where a wheel is installed, with the environment's programs on PATH. Extracts in each possible way and compares
+# the bytes. Exits with 1 at the first check that fails.
 #
-#   use_wheel.sh FOLDER    works there
+#   use_wheel.sh FOLDER    the folder to work in
 set -euo pipefail
 cd "$1"
 fail() { echo "FAIL: $*" >&2; exit 1; }

@@ -1,13 +1,12 @@
-"""The commands that the documents tell a newcomer to type, as one script for bash, section by section.
+"""Prints the commands that the documents tell a newcomer to type as one bash script, section by section.
 
-    walk_commands.py WALK FIBRES    prints the commands of a list of WALKS; FIBRES in place of the 500 of simulated frames
+    walk_commands.py WALK FIBRES    WALK: a list of WALKS; FIBRES: the fibres of simulated frames, instead of 500
 
-A section is named by its document and heading. Of its code blocks, lines that begin with "$ " are commands (a backslash
-continues them), and the rest is what they print. In a block without such a line each line is a command up to two blanks.
-The Python blocks of a section of python/README.md are one program for the environment that the documents make;
-its other blocks without "$ " are Python that needs more than this machine has, and are left out.
-`echo $?` and the number that the document shows after it say which exit code the command before has.
-The script begins in the folder that each section begins in.
+A section is named by its document and heading. In its code blocks, lines that begin with "$ " are commands (a backslash
+continues them), and the other lines are their output. In a block without such a line each line is a command, up to two
+blanks. The Python blocks of a section of python/README.md are one program, for the environment that the documents make;
+its other blocks without "$ " need more than this machine has and are left out. `echo $?` and the number shown after it
+state the exit code of the command before. The script begins in the folder in which each section begins.
 """
 
 import pathlib
@@ -21,7 +20,7 @@ FIRST_USE = ("README.md", "First use", {"night/": "needs a night's frames", "sud
 GUIDE = [("docs/guide.md", heading, {}) for heading in ("Errors", "GPUs", "On a server")]
 PYTHON_PACKAGE = [("python/README.md", heading, {}) for heading in ("Install", "Use")]
 
-# (document, heading, text that a command must not contain: why it is left out)
+# (document, heading, {text of commands that are left out: why})
 WALKS = {
     # A machine with the sources, whose user has sudo.
     "sources": [
@@ -41,7 +40,7 @@ WALKS = {
     "uninstall": [("docs/install.md", "Uninstall", {})],
 }
 
-# Each section is a terminal of its own, whose servers end with it.
+# Each section has its own terminal, whose servers end with it.
 TERMINAL = """\
 set -uo pipefail
 begin=$PWD
@@ -58,7 +57,7 @@ leave() {
 
 
 def section(document, heading):
-    """The text below a heading, up to the next one of its level or above."""
+    """Returns the text below a heading, up to the next heading of its level or above."""
     text = (SOURCES / document).read_text()
     found = re.search(rf"^(##+) {re.escape(heading)}$", text, re.MULTILINE)
     assert found, f"{document} has no heading {heading}"
@@ -68,12 +67,12 @@ def section(document, heading):
 
 
 def blocks(text):
-    """(language, content) of each code block."""
+    """Returns (language, content) of each code block."""
     return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def commands(block):
-    """[command, exit code that the document shows]."""
+    """Returns [command, exit code that the document shows] for each command."""
     lines = block.replace("\\\n", " ").splitlines()
     if not any(line.startswith("$ ") for line in lines):
         return [[re.split(r"\s{2,}", line)[0], 0] for line in lines]

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Installs the wheels of scripts/wheel.sh in bare roots, which have Python and nothing else, by the commands of the documents; uses what was
-# installed; uninstalls it. Uses the wheel in Python 3.10 and 3.12, too, if this machine has them. Prints times and sizes, which
-# docs/install.md repeats. Needs root, mmdebstrap, the machine's package sources and PyPI; some minutes a root.
+# Installs the wheels of scripts/wheel.sh in bare roots, which have Python and nothing else, by the commands of the documents;
+# uses them; uninstalls them. Tests the wheel in Python 3.10 and 3.12 too, if this machine has them. Prints times and sizes,
+# which docs/install.md repeats. Needs root, mmdebstrap, the machine's package sources and PyPI; takes some minutes for each
+# root.
 #
-#   tests/install/wheels.sh WHEELS [SUITE...]    WHEELS: the folder of the wheels; SUITE: releases of Debian, else bookworm and trixie
+#   tests/install/wheels.sh WHEELS [SUITE...]    WHEELS: the folder of the wheels; SUITE: releases of Debian, by default
+#                                                bookworm and trixie
 #
-#   SPEXD_WALK_FIBRES=500    fibres of simulated frames, in place of 50
+#   SPEXD_WALK_FIBRES=500    fibres of simulated frames, instead of 50
 #
 # Exit codes: 0 all is well, 1 a command or a check failed, 77 skipped, with the reason.
 set -euo pipefail
@@ -24,19 +26,19 @@ home=/home/newcomer
 env=("HOME=$home" USER=newcomer LC_ALL=C.UTF-8 PIP_PROGRESS_BAR=off "${root_env[@]}")
 system_path=/usr/local/bin:/usr/bin:/bin
 
-# Commands of the newcomer, in a terminal without the virtual environment and in one with it.
+# Run commands of the newcomer, in a terminal without the virtual environment and in one with it.
 bare() { chroot --userspec=1000:1000 "$root" env -i -C "$home/work" "${env[@]}" "PATH=$system_path" "$@"; }
 run() { bare env "PATH=$home/spexd-env/bin:$system_path" "$@"; }
 fail() { echo "FAIL: $suite: $*" >&2; exit 1; }
 measured() { measurements+=("$suite: $*"); }
 
-# walk NAME TERMINAL: the commands of the documents.
+# walk NAME TERMINAL: runs the commands of the documents.
 walk() {
   python3 "$here/walk_commands.py" "$1" "$fibres" >"$root$home/walk.sh"
   "$2" bash "$home/walk.sh" 2>&1 || fail "walk $1"
 }
 
-# refused TEXT COMMAND...: the command ends with exit code 2 and says so.
+# refused TEXT COMMAND...: expects that the command exits with 2 and prints the text.
 refused() {
   local text=$1 code=0 said
   shift
@@ -47,7 +49,7 @@ refused() {
 
 megabytes() { (cd "$root$packages" && du -cm --apparent-size "$@" | tail -1 | cut -f1); }
 
-# The shortest of five times, in seconds.
+# Prints the shortest time of five, in seconds.
 seconds() {
   local TIMEFORMAT=%R
   for _ in 1 2 3 4 5; do { time run "$@" >/dev/null; } 2>&1; done | sort -n | head -1
@@ -60,13 +62,13 @@ libraries_are_found() {
   [ -z "$missing" ] || fail "libraries are missing: $missing"
 }
 
-# Each library is named with its licence, or is a stub of ours.
+# Checks that each library is named with its licence or is one of our stubs.
 licences_are_there() {
   local library name licences=("$root$packages"/spexd-*.dist-info/licenses/BUNDLED.txt)
   [ -s "${licences[0]}" ] || fail "the wheel has no licences: there is no ${licences[0]#"$root"}"
   for library in "$root$packages"/spexd.libs/*; do
     library=${library##*/}
-    name=$(sed -E 's/-[0-9a-f]{8}\././' <<<"$library")  # without auditwheel's hash
+    name=$(sed -E 's/-[0-9a-f]{8}\././' <<<"$library")  # removes auditwheel's hash
     grep -qF "$library" "${licences[0]}" || grep -q "^stub $name " "$here/../../scripts/wheel/stubs.sh" ||
       fail "the licences do not name $library"
   done
@@ -121,7 +123,7 @@ try_root() {
   root=
 }
 
-# try_python VERSION: the wheel in a Python that no root has, on this machine, if it has one (of pyenv, too).
+# try_python VERSION: tests the wheel in a Python that no root has, if this machine has it (also in pyenv).
 try_python() {
   local python environment=$work/$1
   for python in "$(command -v "python$1")" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python3; do

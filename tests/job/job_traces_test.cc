@@ -34,7 +34,7 @@ JobSpec Auto() {
   return spec;
 }
 
-// Files of a folder and an engine that jobs share.
+// Gives jobs the files of a folder and a shared engine.
 class TracesHost : public JobHost {
  public:
   TracesHost(const std::string& folder, Engine* engine) : folder_(folder), engine_(engine) {}
@@ -87,12 +87,12 @@ class TracesHost : public JobHost {
   ImageAs as = ImageAs::kFile;
   RawImage raw;
   std::shared_ptr<const ReferenceSpectrum> reference;
-  std::string stop_at;  // the stage after which a stop is requested
+  std::string stop_at;  // the stage after which the host requests a stop
   std::stop_source stop;
 
   bool admitted = false;
   JobNeeds needs;
-  int prepared = 0;  // PSFs that could have come from a cache
+  int prepared = 0;  // number of PSFs that could have come from a cache
   std::vector<std::string> stages;
   std::shared_ptr<const JobPlan> plan;
 
@@ -107,7 +107,7 @@ struct Extracted {
   Array<float, 2> model;
 };
 
-// The image as arrays. Pixels without data have a mask in place of an ivar of 0.
+// Returns the image as arrays. Pixels without data get a mask instead of an ivar of 0.
 RawImage ToRaw(const Image& image) {
   RawImage raw;
   raw.rows = image.rows();
@@ -163,7 +163,7 @@ class JobTraces : public ::testing::Test {
     EXPECT_TRUE(extracted.ok()) << extracted.status();
     return extracted.ok() ? *std::move(extracted) : Extracted();
   }
-  // As if no shifts were asked for.
+  // Runs the job without measuring shifts.
   Extracted RunOff(const std::string& psf_name = "psf.fits") {
     const TraceAxes asked = std::exchange(spec_.trace_shifts, TraceAxes::kOff);
     TracesHost host = Host();
@@ -222,7 +222,7 @@ TEST_F(JobTraces, AreMeasuredBetweenDecodingAndPreparing) {
   ASSERT_GE(host.stages.size(), 3u);
   EXPECT_THAT(std::vector<std::string>(host.stages.begin(), host.stages.begin() + 3),
               ElementsAre("decode", "traces", "prepare"));
-  EXPECT_EQ(host.prepared, 0);  // no cache would have a use for it
+  EXPECT_EQ(host.prepared, 0);  // a cache would not help
   ASSERT_TRUE(host.plan->origin.traces.has_value());
   const std::vector<double> all = FibrePositions(frame_.psf);
   EXPECT_EQ(host.plan->origin.traces->u,

@@ -1,4 +1,4 @@
-// The order in which a job asks its host for things, and what ends it.
+// The order in which a job calls its host, and what ends it.
 #include "core/job/run_job.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace spexd::testing {
 namespace {
 
-// Notes its calls.
+// Records the calls.
 class NotingHost : public JobHost {
  public:
   explicit NotingHost(const std::string& folder) : folder_(folder) {}
@@ -70,7 +70,7 @@ class NotingHost : public JobHost {
   absl::Status admitted;
   std::shared_ptr<const Psf> loaded;
   JobNeeds needs;
-  std::string stop_at;  // the call in which a stop is requested
+  std::string stop_at;  // the call in which the host requests a stop
   std::stop_source stop;
   std::vector<std::string> calls;
 
@@ -103,7 +103,7 @@ TEST_F(JobRunTest, EstimatesAndAsksToBeAdmittedBeforeAnythingLargeIsRead) {
   EXPECT_THAT(host_.calls, ElementsAre("reading", "open", "estimate", "admit", "psf", "preparing", "prepare",
                                        "extracting", "bundle", "bundle"));
   const int64_t pixels = kRows * kColumns;
-  EXPECT_GE(host_.needs.image_bytes, pixels * (4 + 4 + 2));  // image, ivar and mask; scratch of their tiles
+  EXPECT_GE(host_.needs.image_bytes, pixels * (4 + 4 + 2));  // image, ivar and mask; scratch memory for tiles
   EXPECT_LT(host_.needs.image_bytes, pixels * (4 + 4 + 2 + 1));
   EXPECT_GT(host_.needs.psf_bytes, 0);
   EXPECT_EQ(result->engine, "fake (no device)");
@@ -199,7 +199,7 @@ TEST_F(JobRunTest, EndsAfterTheStepInWhichAStopIsRequested) {
   }
 }
 
-// IMAGE and IVAR are one tile each, so that there is no piece of work to end after.
+// IMAGE and IVAR are one tile each, so that the job cannot end between two pieces of work.
 TEST_F(JobRunTest, StopsInsideAFrameThatIsDecoded) {
   constexpr int kSide = 4096;
   WriteText(folder_ / "preproc.fits", FlatFrame(kSide, kSide));

@@ -6,7 +6,7 @@ import re
 
 from sources import ROOT, files, folder_of
 
-# What in backticks looks like a file of the repository and not like a user's file.
+# Matches text in backticks that looks like a file of the repository and not like a user's file.
 OURS = re.compile(r"[\w./-]*[\w-]+\.(?:cc|h|cu|cuh|py|md|proto|sh|cmake|in|yml|ipynb|supp)")
 # First cells of the header of a table that lists files.
 LISTS_FILES = {"file", "folder", "source"}
@@ -18,7 +18,7 @@ NAMES_COMMITS = "docs/benchmarks/"
 
 
 class Tree:
-    """The repository's files, and the folders that hold them."""
+    """The repository's files and the folders that hold them."""
 
     def __init__(self):
         self.files = set(files())
@@ -31,23 +31,23 @@ class Tree:
         self.ends = {name[at:] for name in self.files for at in _parts(name)}
 
     def has(self, path):
-        """A file, a folder, or a file without its suffix."""
+        """Returns whether the path is a file, a folder, or a file without its suffix."""
         path = posixpath.normpath(path)
         return path in self.files or path in self.folders or path in self.stems or path == "."
 
 
 def _parts(name):
-    """Where the folders and the file in a path begin."""
+    """Returns the positions at which the folders and the file of a path begin."""
     return [0, *(match.end() for match in re.finditer("/", name))]
 
 
 def prose(text):
-    """The text without code blocks."""
+    """Returns the text without code blocks."""
     return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def long_lines(text):
-    """Lines that are too long and could be broken: not code, rows of tables, pictures and lines of one link."""
+    """Yields lines that are too long and could be broken: not code, table rows, pictures or lines of one link."""
     for line in prose(text).split("\n"):
         if len(line) > LONGEST_LINE and not re.match(r"\s*(\||!\[)|\s*(- )?\[[^]]*\]\([^)]*\)\W*$", line):
             yield line
@@ -77,7 +77,7 @@ def anchors(name):
 
 
 def links(text):
-    """Targets of links and pictures that lead into the repository."""
+    """Returns the targets of links and pictures that lead into the repository."""
     without_code = re.sub(r"`[^`]*`", "", prose(text))
     targets = re.findall(r"\]\(<?([^)>\s]+)>?\)", without_code)
     return [target for target in targets if not re.match(r"[a-z]+:", target)]
@@ -94,7 +94,7 @@ def broken_links(name, tree):
 
 
 def missing_paths(name, tree):
-    """Paths in backticks that begin with a folder at the top, and names with a source's suffix, which are not there."""
+    """Yields messages about paths in backticks that do not exist: those in a top folder, or with a source's suffix."""
     for code in re.findall(r"`([^`\n]+)`", prose((ROOT / name).read_text())):
         path = posixpath.normpath(code)
         if not re.fullmatch(r"[\w./-]+", path) or "NAME" in path:
@@ -111,14 +111,15 @@ def missing_paths(name, tree):
 
 
 def missing_rows(name, tree):
-    """Entries of tables of files that are no file or folder beside the document, with or without suffix."""
+    """Yields messages about entries in tables of files that do not exist in the document's folder, with or without
+    suffix."""
     listing = None
     for line in prose((ROOT / name).read_text()).split("\n"):
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else None
         if cells is None:
             listing = None
         elif listing is None:
-            # "file" or "file of `folder/`", whose files the rows then name.
+            # "file" or "file of `folder/`"; the rows then name files of that folder.
             words = re.fullmatch(r"(\w+)(?: (?:in|of) `([\w./-]+)`)?", cells[0])
             listing = (words[2] or "") if words and words[1] in LISTS_FILES else False
         elif listing is not False:

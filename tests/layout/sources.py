@@ -1,4 +1,4 @@
-"""The repository's files, and which source file uses which folder."""
+"""The repository's files, and which folder uses which."""
 
 import ast
 import pathlib
@@ -7,12 +7,13 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = (".cc", ".h", ".cu", ".cuh", ".py")
-PYTHON = "python"  # the folder that is on Python's path
+PYTHON = "python"  # this folder is on Python's path
 NO_SOURCES = {"build", "out"}
 
 
 def files():
-    """Paths of all files, relative to the repository: what git tracks or would add; without git, all but build folders."""
+    """Returns the paths of all files relative to the repository: what git tracks or would add; without git, all
+    files outside of build folders."""
     if (ROOT / ".git").exists():
         command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
@@ -26,12 +27,13 @@ def folder_of(name):
 
 
 def included(text):
-    """What a C++ source includes in quotation marks."""
+    """Returns the files that a C++ source includes in quotation marks."""
     return re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.MULTILINE)
 
 
 def imported(text, package):
-    """Names of modules that a Python source imports, in full; what is imported from a module counts as a module, too."""
+    """Yields the full names of modules that a Python source imports; a name imported from a module counts as a
+    module too."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
@@ -42,9 +44,9 @@ def imported(text, package):
 
 
 def uses():
-    """{folder: {folder that it uses: [sentences that name file and line]}}; a folder's use of itself is left out."""
+    """Returns {folder: {folder that it uses: [sentences that name file and line]}} without a folder's use of itself."""
     names = files()
-    # A header that CMake makes, as core/base/version.h, counts for its folder.
+    # A header that CMake makes, such as core/base/version.h, counts for its folder.
     headers = {name.removesuffix(".in") for name in names}
     modules = {}
     for name in names:
@@ -73,7 +75,7 @@ def uses():
 
 
 def cycle(graph):
-    """Folders, each of which uses the next and the last the first; None without a cycle."""
+    """Returns folders that each use the next one, the last the first; None without a cycle."""
     done, path = set(), []
 
     def visit(folder):
@@ -98,7 +100,7 @@ def cycle(graph):
 
 
 def told(graph, folders):
-    """A message about a cycle: each step with some of the files that make it."""
+    """Returns a message about a cycle, with some of the files that cause each step."""
     lines = ["these folders depend on each other in a cycle:"]
     for folder, used in zip(folders, [*folders[1:], folders[0]], strict=True):
         reasons = sorted(set(graph[folder][used]))

@@ -1,4 +1,4 @@
-"""Folders stay small, and none depends on itself by way of others."""
+"""Folders stay small, and none depends on itself through others."""
 
 import collections
 
@@ -6,12 +6,12 @@ import pytest
 from sources import SUFFIXES, cycle, files, folder_of, told, uses
 
 MAX_FILES = 20
-# {folder: why it may hold more source files than that}
+# {folder: why it may hold more source files}
 EXCEPTIONS = {}
 
 
 def within(graph, parent):
-    """The graph of the subfolders of `parent`, each with all that is below it."""
+    """Returns the graph of the subfolders of `parent`, each with everything below it."""
     start = f"{parent}/" if parent else ""
     child = lambda folder: folder.removeprefix(start).split("/")[0] if folder.startswith(start) else ""  # noqa: E731
     made = {}

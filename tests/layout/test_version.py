@@ -1,4 +1,4 @@
-"""The version stands in CMakeLists.txt. Files that no program makes from it repeat it, and must agree."""
+"""The version is set in CMakeLists.txt. Files that repeat it without being generated must agree."""
 
 import re
 

@@ -1,4 +1,4 @@
-// --device and --devices of both programs, with and without a module, and with devices that die.
+// The flags --device and --devices of both programs, with and without a module, and with devices that die.
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 
@@ -95,7 +95,7 @@ TEST_F(SpexDevice, RunsOnTheDevicesThatWereAskedFor) {
   }
 }
 
-// spex doctor on a machine whose driver's libraries are those in this folder.
+// spex doctor uses the driver's libraries in this folder.
 TEST_F(SpexDevice, HasADoctorWhoTellsOfDriverDevicesAndEngine) {
   for (const char* library : {"libcuda.so.1", "libnvidia-ml.so.1"})
     std::filesystem::create_symlink(FakeModule("fake_driver"), folder_ / library);
@@ -199,7 +199,7 @@ TEST_F(SpexdDevice, EndsWithAFailureOnceItsEngineFailed) {
   EXPECT_THAT(spexd.output(), HasSubstr("an illegal address in solve"));
 }
 
-// The device of a server's first job dies, before the job's first bundle or after it.
+// The device of a server's first job dies before or after the job's first bundle.
 class DyingDevice : public ::testing::Test {
  protected:
   std::unique_ptr<TestServer> Start(const std::string& module, const std::string& devices) const {
@@ -233,7 +233,7 @@ class DyingDevice : public ::testing::Test {
     EXPECT_EQ(server->process().Wait(), 0);
     EXPECT_EQ(Count(ReadBytes(server->log()), "\"device_failed\""), 1u);
   }
-  // Its last device died: it said so, and ended to be started anew.
+  // Expects that the server reported the death of its last device and ended, so as to be restarted.
   static void ExpectEnded(TestServer* server) {
     EXPECT_EQ(server->process().Wait(), 1);
     const std::string log = ReadBytes(server->log());
@@ -277,7 +277,7 @@ TEST_F(DyingDevice, ThatIsTheLastSendsClientsToAnotherServerAndEndsItsOwn) {
   const auto dying = Start("fake_dying", "0");
   const TestServer other({"--device", "cuda", "--allow-root", input_.folder()},
                          With(FakeModule("fake_cuda")));
-  // Some are sent to the other server at once.
+  // Some jobs go to the other server from the start.
   std::string output;
   for (int job = 0; job < 100 && output.find("trying again") == std::string::npos; ++job) {
     const RunResult run = SpexAt(dying->address() + "," + other.address(), Files(),

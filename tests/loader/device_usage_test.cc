@@ -1,4 +1,4 @@
-// How busy devices are, by libraries that stand in for the driver's.
+// The load of devices, as reported by libraries that replace the driver's.
 #include "cuda/loader/device_usage.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the driver tells of itself and its devices, by libraries that stand in for its own.
+// Facts about the driver and its devices, by libraries that replace its own.
 #include "cuda/loader/driver_facts.h"
 
 #include "tests/loader/modules.h"

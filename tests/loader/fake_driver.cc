@@ -1,5 +1,5 @@
-// Stands in for libcuda.so.1 and libnvidia-ml.so.1: two devices, which CUDA counts the other way round. The
-// second as CUDA counts is a part of a divided device, and does not say how busy it is.
+// Replaces libcuda.so.1 and libnvidia-ml.so.1. There are two devices, which CUDA counts in the opposite
+// order. CUDA's second device is a part of a divided device, and does not report how busy it is.
 #include <cstdio>
 #include <cstring>
 

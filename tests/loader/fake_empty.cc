@@ -1,2 +1,2 @@
-// A shared library that is no engine.
+// A shared library that is not an engine.
 extern "C" int SpexdNothing() { return 0; }

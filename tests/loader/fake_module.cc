@@ -1,5 +1,5 @@
-// Stands in for libspexd_cuda.so: the service tests' fake engine, and no analyser, as without cuBLAS. Built
-// several times, for its version and build and how it fails.
+// Replaces libspexd_cuda.so by the service tests' fake engine, without an analyser, as without cuBLAS. It is
+// built several times: versions, builds and ways to fail differ.
 #include <string>
 
 #include "core/base/version.h"
@@ -31,7 +31,7 @@ namespace {
 
 constexpr int kDevices = 4;  // devices of the machine
 
-// Identity with the same compiler, but other headers and sanitizers.
+// Returns an identity with the same compiler, but other headers and sanitizers.
 [[maybe_unused]] const char* OtherBuild() {
   static const std::string build = [] {
     const std::string own = kBuildIdentity;
@@ -41,8 +41,8 @@ constexpr int kDevices = 4;  // devices of the machine
   return build.c_str();
 }
 
-// After the first bundle of the first job its device dies, which is the first one; with it the engine if it
-// has no other. Later jobs run on what is left.
+// Lets the first device die under the first job, after SPEXD_FAKE_DEATH_AFTER bundles; the engine fails with
+// it if there is no other device. Later jobs run on what is left.
 void LetADeviceDie(const std::string& how, EngineControl* control) {
   control->Set([&](auto& b) {
     b.fault.at = EngineControl::Fault::At::kExtract;
@@ -50,7 +50,7 @@ void LetADeviceDie(const std::string& how, EngineControl* control) {
     b.fault.happens = [how, control]() -> absl::Status {
       absl::Status death;
       control->Set([&](auto& now) {
-        if (now.fault.at == EngineControl::Fault::At::kNowhere) return;  // it died under another job
+        if (now.fault.at == EngineControl::Fault::At::kNowhere) return;  // the device died under another job
         now.fault.at = EngineControl::Fault::At::kNowhere;
         death = absl::UnavailableError(how);
         now.devices[0].health = absl::UnavailableError(how);

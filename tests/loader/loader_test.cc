@@ -1,4 +1,4 @@
-// The engine that a program gets, and the message if it is not the one asked for.
+// The engine that a program gets, and the message if it is not the requested one.
 #include <cstdlib>
 #include <filesystem>
 
@@ -18,7 +18,7 @@ namespace {
 
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
-// The module that the loader is to take; "": none is named.
+// Sets the module that the loader uses; "": none.
 void UseModule(const std::string& path) { setenv(kCudaModuleVariable, path.c_str(), 1); }
 
 absl::Status WhyNot(const std::string& path) {

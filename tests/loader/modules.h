@@ -1,4 +1,4 @@
-// Paths of the modules that stand in for libspexd_cuda.so.
+// Paths of the modules that replace libspexd_cuda.so.
 #ifndef SPEXD_TESTS_LOADER_MODULES_H_
 #define SPEXD_TESTS_LOADER_MODULES_H_
 
@@ -6,9 +6,9 @@
 
 namespace spexd::testing {
 
-// The full path of fake_cuda, fake_other_version, fake_other_build, fake_unknown_build, fake_no_driver,
-// fake_failed, fake_dying, fake_dying_late or fake_empty; or fake_driver, which stands in for the driver's
-// libraries.
+// Returns the full path of fake_cuda, fake_other_version, fake_other_build, fake_unknown_build,
+// fake_no_driver, fake_failed, fake_dying, fake_dying_late or fake_empty; or of fake_driver, which replaces
+// the driver's libraries.
 std::string FakeModule(const std::string& name);
 
 }  // namespace spexd::testing

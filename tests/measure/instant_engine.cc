@@ -1,5 +1,4 @@
-// A module in place of libspexd_cuda.so, with an engine that takes no time: what a job costs then is the
-// server's own.
+// Replaces libspexd_cuda.so by an engine that takes no time, so that the cost of a job is the server's own.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -55,7 +54,7 @@ class InstantEngine : public Engine {
     return std::make_shared<const InstantPrepared>(std::move(psf), grid, bundle_size);
   }
 
-  // Makes all bundles before it hands out the first, so that sending has the processors to itself.
+  // Makes all bundles before the first is sent, so that sending has the processors to itself.
   absl::StatusOr<StageTimes> Extract(const ExtractRequest& request, const BundleSink& sink) override {
     const int size = request.prepared->bundle_size();
     std::vector<BundleResult> results;

@@ -1,7 +1,7 @@
-// What gRPC does by itself: a server on the callback interface, as spexd is one, that takes messages and
-// drops them, or sends messages of the sizes that it was asked for. No message is parsed, checked or made.
+// What gRPC itself can do: a server on the callback interface, as spexd's, that takes messages and drops
+// them, or sends messages of requested sizes. No message is parsed, checked or made.
 //
-//   /raw/Take    reads until the client has sent all, and answers with an empty message
+//   /raw/Take    reads until the client has sent everything, and answers with an empty message
 //   /raw/Give    reads one message of uint32 sizes, and sends a message of each of these sizes
 //
 // Prints its port, and runs until it is killed.

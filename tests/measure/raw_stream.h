@@ -1,4 +1,4 @@
-// A client's stream of messages that are neither made nor parsed, so that the other side is what is measured.
+// A client's stream of messages that are neither made nor parsed, so that only the other side is measured.
 #ifndef SPEXD_TESTS_MEASURE_RAW_STREAM_H_
 #define SPEXD_TESTS_MEASURE_RAW_STREAM_H_
 
@@ -10,7 +10,7 @@
 
 namespace spexd::testing {
 
-// One call after the other; each waits for its end.
+// Makes one call after the other, and waits for the end of each.
 class RawStream {
  public:
   RawStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& method)

@@ -1,5 +1,5 @@
-// The server's own cost, with an engine that takes no time: processor time of a small job, and bytes a second
-// of uploads and results beside what gRPC does alone.
+// The server's own cost, with an engine that takes no time: processor time of a small job, and throughput of
+// uploads and results compared with gRPC alone.
 #include <gtest/gtest.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ namespace {
 
 constexpr char kExtract[] = "/spexd.v1.Extraction/Extract";
 constexpr int kRepeats = 9;
-constexpr double kMinShare = 0.7;  // of what gRPC does alone
+constexpr double kMinShare = 0.7;  // of the throughput of gRPC alone
 constexpr double kMaxJobSeconds = 1e-3;
 constexpr size_t kChunkBytes = 1 << 20;
 
@@ -42,7 +42,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Processor seconds that a process has taken, user's and kernel's.
+// Returns the processor time of a process in seconds, user's and kernel's.
 double CpuSecondsOf(pid_t process) {
   clockid_t clock;
   timespec time = {};
@@ -70,7 +70,7 @@ v1::ExtractEvent Parsed(const grpc::ByteBuffer& message) {
   return event;
 }
 
-// A PSF with many spectra on a small CCD, which no engine would tell apart.
+// Returns a PSF with many spectra on a small CCD; no real engine could separate them.
 Psf WidePsf(int fibres, double wave_max) {
   Psf psf = SmallPsf();
   psf.fibres = fibres;
@@ -109,7 +109,7 @@ class ServiceBenchmark : public ::testing::Test {
     raw_channel_ = ChannelTo("127.0.0.1:" + line.substr(5));
   }
 
-  // A header with a raw image of this size, which follows.
+  // Returns a header of a job whose raw image has the PSF's size and follows.
   v1::JobHeader Header(const Psf& psf, int bundle_size) {
     const absl::Status written = WritePsf(psf, folder_ / "psf.fits");
     EXPECT_TRUE(written.ok()) << written;
@@ -134,7 +134,7 @@ class ServiceBenchmark : public ::testing::Test {
     end.set_crc32c(Crc32c(bytes));
     return messages;
   }
-  // Runs a job; its summary.
+  // Runs a job; returns its summary.
   v1::JobSummary Run(const std::vector<v1::ExtractRequest>& messages) {
     const auto stub = v1::Extraction::NewStub(channel_);
     grpc::ClientContext context;
@@ -184,14 +184,14 @@ TEST_F(ServiceBenchmark, AWarmJobCostsLessThanAMillisecondOfTheServersProcessors
   }
 }
 
-// Bytes one way, and what they took.
+// The size of a transfer in one direction, and its cost.
 struct Transfer {
   double bytes = 0;
   double seconds = 0;
   double cpu = 0;  // processor seconds of server and client together
 };
 
-// Measures a transfer from its making to End, which may be called again.
+// Measures a transfer from construction to End, which may be called again.
 class TransferClock {
  public:
   explicit TransferClock(pid_t server) : server_(server) {}
@@ -206,7 +206,7 @@ class TransferClock {
   const Clock::time_point start_ = Clock::now();
 };
 
-// Prints the figures; returns the share of gRPC alone that the server reaches.
+// Prints the figures; returns the server's throughput as a fraction of gRPC's alone.
 double Compare(const char* what, const std::vector<Transfer>& server, const std::vector<Transfer>& alone) {
   const auto rate = [](const Transfer& t) { return 1e-6 * t.bytes / t.seconds; };
   const auto cpu = [](const Transfer& t) { return 1e9 * t.cpu / t.bytes; };
@@ -233,7 +233,7 @@ double Compare(const char* what, const std::vector<Transfer>& server, const std:
   return Median(shares);
 }
 
-// The time from the first chunk to the answer that all has come and is well.
+// Measures from the first chunk to the answer that everything arrived intact.
 Transfer Upload(const Peer& spexd, const std::vector<grpc::ByteBuffer>& messages) {
   RawStream stream(spexd.channel, kExtract);
   stream.Write(messages[0]);
@@ -288,14 +288,14 @@ TEST_F(ServiceBenchmark, AnUploadReachesItsShareOfWhatGrpcDoesAlone) {
   EXPECT_GE(Compare("upload of 201 MB", server, alone), kMinShare);
 }
 
-// The field of ExtractEvent that a message sets is told by its first byte.
+// The first byte of a message tells which field of ExtractEvent it sets.
 bool IsBundle(const grpc::ByteBuffer& message) {
   std::vector<grpc::Slice> slices;
   return message.Dump(&slices).ok() && !slices.empty() &&
          *slices[0].begin() == (v1::ExtractEvent::kBundleFieldNumber << 3 | 2);
 }
 
-// The time from the first message of a bundle to the last; `sizes`: those of the messages.
+// Measures from the first to the last message of a bundle; `sizes`: the sizes of these messages.
 Transfer Results(const Peer& spexd, const std::vector<grpc::ByteBuffer>& messages,
                  std::vector<uint32_t>* sizes) {
   RawStream stream(spexd.channel, kExtract);
@@ -350,7 +350,7 @@ TEST_F(ServiceBenchmark, ResultsReachTheirShareOfWhatGrpcDoesAlone) {
     alone.push_back(ResultsAlone(raw_peer(), sizes));
   }
   const double share = Compare("results of 150 MB", server, alone);
-  constexpr int kBusyThreads = 3;  // the job's, the sending one, the client's; gRPC alone has two
+  constexpr int kBusyThreads = 3;  // those of the job, the sending and the client; gRPC alone has two
   if (AvailableCpus() < kBusyThreads)
     GTEST_SKIP() << "checksums and sending share a processor here, the share is not judged";
   EXPECT_GE(share, kMinShare);

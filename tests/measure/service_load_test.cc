@@ -1,6 +1,6 @@
-// 200 clients on the program for as long as SPEXD_LOAD_SECONDS says (600): what they are refused for, how
-// long jobs wait and run, and whether its memory stays what it was after the first tenth of the time.
-// The README of this folder states the limits.
+// Runs the program with 200 clients for SPEXD_LOAD_SECONDS (600) seconds: why jobs are refused, how long they
+// wait and run, and whether memory stays what it was after the first tenth of the time. The README of this
+// folder states the limits.
 #include <httplib.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -31,10 +31,10 @@ using Clock = std::chrono::steady_clock;
 using Series = std::map<std::string, double>;  // values of /metrics by their names, labels included
 
 constexpr int kClients = 200;
-constexpr double kOverload = 1.2;     // jobs arrive so many times as fast as they can be done
-constexpr double kMaxGrowth = 0.05;   // of the memory
-// The server holds at most one job of each client. If it served them in turn, each would wait for as long as
-// it takes to do so many; p99 may be so many times as long.
+constexpr double kOverload = 1.2;    // jobs arriving, per jobs that can be done
+constexpr double kMaxGrowth = 0.05;  // of memory
+// The server holds at most one job of each client. If it served clients in turn, each would wait for as long
+// as that many jobs take; p99 may be this many times as long.
 constexpr double kMaxQueue = 3;
 constexpr double kMaxServiceSeconds = 1;  // p99
 constexpr int kSampleMs = 500;
@@ -48,13 +48,13 @@ class ServiceLoad : public ::testing::Test {
     WritePreprocFile(folder_ / "preproc.fits");
   }
 
-  // The command line of spex load, with small frames by upload, each with a grid of its own.
+  // Returns the arguments of spex load with uploads of small frames, each with its own grid.
   std::vector<std::string> Load(std::vector<std::string> more) const {
     return Joined({"load", "--server", spexd_.address(), "-i", folder_ / "preproc.fits", "-p",
                    folder_ / "psf.fits", "--by", "upload", "--no-ceiling"},
                   more);
   }
-  // Jobs a second with as many clients as keep the processors busy.
+  // Returns jobs per second with as many clients as keep the processors busy.
   double Capacity() const {
     const std::string json = folder_ / "closed.json";
     EXPECT_THAT(Spex(Load({"--clients", "8", "--frames", "800", "--json", json})), ExitsWith(0));
@@ -80,14 +80,14 @@ class ServiceLoad : public ::testing::Test {
   TestServer spexd_;
 };
 
-// Largest value of the samples in [first, last) of all, both 0 to 1.
+// Returns the largest sample from the fraction `first` to the fraction `last` of the samples.
 double Most(const std::vector<double>& samples, double first, double last) {
   const double count = static_cast<double>(samples.size());
   return *std::max_element(samples.begin() + static_cast<int64_t>(first * count),
                            samples.begin() + static_cast<int64_t>(last * count));
 }
 
-// Those of a counter that are not 0, and the sum of those whose label is none of `usual`.
+// Prints the values of a counter that are not 0; returns the sum of those whose label is not in `usual`.
 double PrintCounter(const Series& series, const std::string& name, const std::vector<std::string>& usual) {
   double others = 0;
   for (const auto& [line, value] : series) {

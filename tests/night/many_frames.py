@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A night of many small simulated frames, and the check that each was extracted once.
+"""Makes a night of many small simulated frames, and checks that each was extracted once.
 
-many_frames.py make BIN FOLDER COUNT    writes FOLDER/images, and the list FOLDER/night.txt with outputs in FOLDER/frames
-many_frames.py bare BIN FOLDER [FLAG...]   extracts the images into FOLDER/bare by one `spex extract`, and prints its seconds
-many_frames.py check BIN FOLDER         fails unless every frame of the list is there, as `extract` writes it, and recorded once
+many_frames.py make BIN FOLDER COUNT       writes FOLDER/images, and FOLDER/night.txt with outputs in FOLDER/frames
+many_frames.py bare BIN FOLDER [FLAG...]   extracts the images into FOLDER/bare by one `spex extract`; prints its seconds
+many_frames.py check BIN FOLDER            fails unless each frame of the list exists, as `extract` writes it, and was
+                                           recorded once
 """
 
 import hashlib
@@ -18,12 +19,12 @@ import time
 CAMERAS = ("b", "r", "z")
 FIBRES, ROWS = 25, 400
 PRODUCTS = ("sky", "sframe", "redshifts", "exposure-redshifts")
-# The files of a frame, and the one of an exposure, by the prefixes of their names.
+# Prefixes of the names of a frame's files.
 OF_FRAME = ("frame", "sky", "sframe", "zlines")
 
 
 class Night:
-    """The files of a night in a folder of its own: exposures of three cameras of one spectrograph."""
+    """The files of a night in its own folder: exposures of three cameras of one spectrograph."""
 
     def __init__(self, programs, folder):
         self.spex = str(pathlib.Path(programs, "spex").resolve())
@@ -60,7 +61,8 @@ class Night:
         return [pathlib.Path(line.split()[2]) for line in self.list.read_text().splitlines()[1:]]
 
     def records(self):
-        """The names of the outputs, as often as they were recorded. A line that a kill tore is no record."""
+        """Returns the names of the recorded outputs, each as often as it was recorded. A line torn by a kill does
+        not count."""
         names = []
         for line in self.record.read_text().splitlines() if self.record.exists() else []:
             try:
@@ -70,7 +72,7 @@ class Night:
         return names
 
     def state(self):
-        """Which files stand under the names that are recorded by now: a frame that is extracted again is another file."""
+        """Identifies the files of the outputs recorded so far: a frame that is extracted again is another file."""
         status = {name: (self.outputs / name).stat() for name in self.records()}
         return {name: (one.st_ino, one.st_mtime_ns) for name, one in status.items()}
 
@@ -79,7 +81,8 @@ class Night:
         shutil.rmtree(self.outputs, ignore_errors=True)
 
     def bare(self, *flags):
-        """Extracts all images by one `spex extract`, which keeps no record, into a folder `bare`; its seconds."""
+        """Extracts all images with one `spex extract`, which keeps no record, into the folder `bare`; returns the
+        seconds."""
         shutil.rmtree(self.bare_outputs, ignore_errors=True)
         images = [path for path in sorted(self.images.iterdir()) if path.name.startswith("preproc-")]
         inputs = ["-i", *map(str, images), "-p", *(str(self.psf_of(image)) for image in images)]
@@ -88,7 +91,7 @@ class Night:
         return time.monotonic() - start
 
     def names(self):
-        """The files that must be there, in two lists: those that name records, and the others."""
+        """Returns the files that must exist, in two lists: those that records name, and the others."""
         frames = [frame.name for frame in self.frames()]
         if not self.products:
             return frames, []

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""`spex night` over many small frames while its processes and its servers are killed.
+"""Runs `spex night` over many small frames while its processes and its servers are killed.
 
 night_test.py BIN FRAMES            every frame and its products are made once, and a resumed run redoes nothing
-night_test.py BIN FRAMES --speed    the same engine gives at least 85 % of the frames a second that it gives without a list,
-                                    also where two runs share the list and the processors; and with sky and redshifts at
-                                    least 75 % of those without
+night_test.py BIN FRAMES --speed    throughput with a list is at least 85 % of that without a list, also when two runs
+                                    share the list and the processors; with sky and redshifts it is at least 75 % of
+                                    that without them
 """
 
 import contextlib
@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 from many_frames import Night
 
 SERVERS = 3
-RUNS = 2  # of spex night at the same time
+RUNS = 2  # processes of spex night at the same time
 MIN_SHARE = 0.85  # of the throughput without spex night
 MIN_SHARE_WITH_PRODUCTS = 0.75  # of the throughput of spex night without products
 TURNS = 3
@@ -28,7 +28,7 @@ LOST_SERVER = 3  # exit code
 
 
 class Server:
-    """A spexd that takes its port again when it is started again."""
+    """A spexd that uses the same port when it is started again."""
 
     def __init__(self, programs, folder, number):
         self._ports = folder / f"ports-{number}.json"
@@ -53,7 +53,8 @@ class Server:
 
 
 class Runs:
-    """Processes of `spex night` that share one list. One that ends because of a server (code 3) is started again."""
+    """Processes of `spex night` that share one list. One that ends because it lost a server (code 3) is started
+    again."""
 
     def __init__(self, night, flags):
         self._command = [night.spex, "night", str(night.list), "--progress", "none", "-q", *night.products, *flags]
@@ -78,7 +79,7 @@ class Runs:
                 self._processes[which] = self._start()
 
     def end(self):
-        """To be called when no more servers are killed."""
+        """Waits for the end of all processes; to be called when no more servers are killed."""
         self.continue_stopped()
         for which, process in enumerate(self._processes):
             errors = process.communicate()[1]
@@ -90,13 +91,13 @@ class Runs:
 
 
 def summary(night, flags):
-    """What a run prints that finds all frames there."""
+    """Returns what a run prints that finds all frames finished."""
     command = [night.spex, "night", str(night.list), "--progress", "none", *night.products, *flags]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def survives(night, flags, kills, servers=()):
-    """Kills processes in turn, each when one more part of the frames is recorded, and checks what became of the frames."""
+    """Kills processes in turn, each when a further part of the frames is recorded, and checks the frames afterwards."""
     count, results = len(night.frames()), len(night.names()[0])
     night.forget()
     runs = Runs(night, flags)
@@ -147,7 +148,7 @@ def main():
 
 
 def seconds_of(night, runs, *more):
-    """Of runs that share the list and the processors."""
+    """Returns the seconds of runs that share the list and the processors."""
     threads = str(max(1, os.cpu_count() // runs))
     command = [night.spex, "night", str(night.list), "-q", "--progress", "none", "--device", "cpu", "--threads", threads]
     night.forget()
@@ -158,7 +159,7 @@ def seconds_of(night, runs, *more):
 
 
 def speed(night):
-    """Runs of each kind in turns: other programs of the machine meet all."""
+    """Measures runs of each kind in turns, so that other programs of the machine affect all of them."""
     seconds = {"extract": [], "one run": [], f"{RUNS} runs": [], "sky and redshifts": []}
     for _ in range(TURNS):
         seconds["extract"].append(night.bare("--device", "cpu", "--threads", str(os.cpu_count())))
@@ -166,7 +167,7 @@ def speed(night):
         seconds[f"{RUNS} runs"].append(seconds_of(night, RUNS))
         seconds["sky and redshifts"].append(seconds_of(night, 1, "--products", "sky,redshifts"))
     best = {name: min(all_of_it) for name, all_of_it in seconds.items()}
-    # Products beside the same night without them, all others beside one `spex extract`.
+    # The run with products is compared with the same night without them, all others with one `spex extract`.
     shares = {name: best["one run" if name == "sky and redshifts" else "extract"] / one for name, one in best.items()}
     print(f"{len(night.frames())} frames")
     for name, all_of_it in seconds.items():

@@ -29,7 +29,7 @@ BundleArrays ReadBundle(const std::string& path) {
   bundle.ivar = ReadImageHduDouble(*source, "IVAR").value();
   if (auto mask = ReadImageHduDouble(*source, "MASK"); mask.ok()) {
     bundle.mask = *std::move(mask);
-  } else {  // a peer's file has the masked fraction alone
+  } else {  // a peer's file has only the masked fraction
     bundle.mask = ReadImageHduDouble(*source, "PIXMASK").value();
     for (double& value : bundle.mask.flat()) value = value > 0.5 ? kMaskSomeBadPix : 0;
   }

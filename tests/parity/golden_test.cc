@@ -1,4 +1,4 @@
-// Any engine's float64 results on a real PSF against golden and peer results.
+// Compares any engine's float64 results on a real PSF with golden results and those of another extractor.
 #include "tests/parity/golden.h"
 
 #include <algorithm>
@@ -17,7 +17,8 @@
 namespace spexd::testing {
 namespace {
 
-// Bins in whose resolution a bin takes part whose spot is not covered. The golden files have another prior on those.
+// Marks bins whose resolution includes a bin with an uncovered spot; the golden files have another prior
+// there.
 Array<uint8_t, 2> BesideUnusable(const Array<double, 2>& pixmask) {
   Array<uint8_t, 2> beside({pixmask.shape(0), pixmask.shape(1)});
   for (int64_t i = 0; i < pixmask.shape(0); ++i) {
@@ -61,7 +62,7 @@ std::string Name(const char* kind, int bundle) {
   return absl::StrCat("/", kind, "-r0-00051060-bundle", bundle < 10 ? "0" : "", bundle, ".fits");
 }
 
-// The bundle with a hole of 60 x 18 pixels.
+// This bundle has a hole of 60 x 18 pixels.
 constexpr int kHoleBundle = 10;
 
 class Golden : public GoldenTest {};
@@ -81,7 +82,7 @@ TEST_P(Golden, BundleEqualsTheSeamlessReference) {
 
 INSTANTIATE_TEST_SUITE_P(Bundles, Golden, ::testing::Values(0, 10, 19));
 
-// The golden at 0.4 Angstrom was solved with 12 pads, so that the same bins are solved with more pads on a
+// The golden at 0.4 Angstrom was solved with 12 pads; here the same bins are solved with more pads on a
 // shorter grid.
 class FineGolden : public GoldenTest {};
 
@@ -115,7 +116,7 @@ class Peer : public GoldenTest {};
 TEST_P(Peer, BundleAgreesWithThePatchedExtraction) {
   SPEXD_GOLDENS_OR_SKIP(folder);
   const std::string peer = folder + Name("peer", GetParam());
-  // A folder may hold goldens alone: the other extractor's results are made by whoever has it.
+  // A folder may hold only goldens; the other extractor's results must be made by someone who has it.
   if (!GoldensAreRequired() && !Source::FromFile(peer).ok()) GTEST_SKIP() << "no peer file: " << peer;
   const Difference difference = Compare(Extract(ReadGoldenScene(folder)), ReadBundle(peer));
   std::printf("  %.3f %% within 0.01 sigma, %.3f %% within 0.05\n", 100 * difference.within_hundredth,

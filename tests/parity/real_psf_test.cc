@@ -1,4 +1,4 @@
-// Any engine on stretches of real PSFs against dense algebra in extended precision.
+// Compares any engine on parts of real PSFs with dense algebra in extended precision.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -40,7 +40,7 @@ LegendreTable SomeFibres(const LegendreTable& table, const FibreRange& fibres, d
   return cut;
 }
 
-// A few fibres of a PSF on as little of the CCD as [wave_min, wave_max] takes.
+// Returns a few fibres of a PSF on the part of the CCD that [wave_min, wave_max] needs.
 std::shared_ptr<Psf> CutPsf(const Psf& psf, const FibreRange& fibres, double wave_min, double wave_max) {
   double low_x = INFINITY, high_x = -INFINITY, low_y = INFINITY, high_y = -INFINITY;
   for (int i = fibres.first; i < fibres.end(); ++i) {

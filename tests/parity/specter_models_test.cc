@@ -1,4 +1,4 @@
-// PSFs of specter's models against what specter makes of them: spots, and the frames drawn through them.
+// Compares PSFs of specter's models with specter's own results: spots, and frames drawn through them.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,9 +19,9 @@ namespace spexd::testing {
 namespace {
 
 struct SpecterCase {
-  std::string name;  // its PSFTYPE
-  // Part of the brightest bin that a reported flux may lack of R times the true one: 11 diagonals of R are
-  // kept. The next one holds 5.3e-4 with the wide wings of GAUSS-HERMITE2.
+  std::string name;  // PSFTYPE of the file
+  // The largest difference of a reported flux from R times the true one, as a fraction of the brightest bin.
+  // Only 11 diagonals of R are kept; with the wide wings of GAUSS-HERMITE2 the next diagonal holds 5.3e-4.
   double cut_resolution;
 };
 
@@ -50,7 +50,7 @@ Expected ReadExpected(const std::string& folder, const SpecterCase& test) {
   return expected;
 }
 
-// The image on its CCD, all pixels with one ivar.
+// Returns the image on its CCD, with the same ivar for all pixels.
 Scene SceneOf(const Expected& expected) {
   Scene scene{std::make_shared<Psf>(expected.psf), std::make_shared<Image>()};
   scene.image->pixels.Assign({expected.psf.rows, expected.psf.columns});
@@ -65,7 +65,7 @@ Scene SceneOf(const Expected& expected) {
   return scene;
 }
 
-// R times the true flux at a bin, of the diagonals that there are.
+// Returns R times the true flux at a bin, with the diagonals that were kept.
 double Convolved(const Array<double, 3>& resolution, const Array<double, 2>& flux, int64_t fibre,
                  int64_t bin) {
   const int64_t half = resolution.shape(1) / 2;

@@ -1,5 +1,5 @@
-// The shared frame of 500 fibres through the programs, on any engine: embedded and remote, against the
-// goldens and the truth.
+// The shared frame of 500 fibres through the programs, on any engine, embedded and remote; the results are
+// compared with the goldens and the truth.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -39,13 +39,13 @@ BundleArrays Cut(const Frame& frame, int bundle) {
   return arrays;
 }
 
-// `more`, then the engine's arguments.
+// Returns `more`, followed by the engine's arguments.
 std::vector<std::string> OnThatEngine(std::vector<std::string> more) {
   for (std::string& argument : EngineUnderTestArguments()) more.push_back(std::move(argument));
   return more;
 }
 
-// Its own engine only says whether there is one.
+// The fixture's own engine only tells whether an engine is available.
 class WholeFrame : public EngineTest {};
 
 TEST_F(WholeFrame, IsTheSameEmbeddedAndRemoteAndEqualsTheGoldens) {

@@ -1,4 +1,4 @@
-"""Simulated frames, the programs beside which the package is tested, and servers."""
+"""Simulated frames, the programs that the package is compared with, and servers."""
 
 import json
 import os
@@ -20,7 +20,8 @@ def run_spex(*arguments, folder=None):
 
 @pytest.fixture(scope="session")
 def frames(tmp_path_factory):
-    """A folder with preproc-r0.fits, psf-r0.fits, and frame.fits and model.fits that spex made of them."""
+    """Returns a folder with preproc-r0.fits and psf-r0.fits, and with frame.fits and model.fits that spex made of
+    them."""
     folder = tmp_path_factory.mktemp("frames")
     run_spex("simulate", "--fibres", FIBRES, "--rows", ROWS, "--seed", 4, "--out-dir", folder)
     inputs = ["-i", folder / "preproc-r0.fits", "-p", folder / "psf-r0.fits"]
@@ -44,7 +45,7 @@ def engine():
 
 
 class Server:
-    """A spexd on ports that the kernel chose, stopped at the end of its test."""
+    """A spexd on ports chosen by the kernel, stopped at the end of its test."""
 
     def __init__(self, folder, *flags, listen="127.0.0.1:0"):
         self._ports = folder / "ports.json"
@@ -63,7 +64,7 @@ class Server:
         self.address = json.loads(self._ports.read_text())["grpc"]
 
     def kill_and_start_again(self):
-        """The new server has the address of the old one."""
+        """Starts a new server at the address of the old one."""
         self._process.kill()
         self._process.wait()
         self._start(self.address)
@@ -84,7 +85,7 @@ def wait_for(condition, seconds=60):
 
 @pytest.fixture
 def start_server(frames, tmp_path_factory):
-    """start_server(FLAG...) starts a spexd that may read the frames."""
+    """Returns start_server(FLAG...), which starts a spexd that may read the frames."""
     servers = []
 
     def start(*flags):
@@ -97,7 +98,7 @@ def start_server(frames, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(frames, tmp_path_factory):
-    """One server for all tests that need no other; it keeps detached jobs."""
+    """Starts the server shared by all tests that need no other; it keeps detached jobs."""
     folder = tmp_path_factory.mktemp("server")
     server = Server(folder, "--allow-root", frames, "--jobs-dir", folder / "jobs")
     yield server

@@ -1,4 +1,4 @@
-"""A server between the client and a real one that spoils what passes, as a network may."""
+"""A proxy between the client and a real server that spoils messages, as a network may."""
 
 import concurrent.futures
 
@@ -10,8 +10,8 @@ from spexd.v1 import analysis_pb2_grpc, extraction_pb2_grpc, jobs_pb2_grpc
 class StandIn(
     analysis_pb2_grpc.AnalysisServicer, extraction_pb2_grpc.ExtractionServicer, jobs_pb2_grpc.JobsServicer
 ):
-    """Forwards Extract, Analyse, Watch and GetJob. ``spoil(call, number, event)`` sees every event of a call and may change it,
-    or end the call with UNAVAILABLE by returning False."""
+    """Forwards Extract, Analyse, Watch and GetJob. ``spoil(call, number, event)`` sees every event of a call and may
+    change it, or return False, which ends the call with UNAVAILABLE."""
 
     def __init__(self, address, spoil):
         self._channel = grpc.insecure_channel(address)
@@ -35,8 +35,8 @@ class StandIn(
         self._channel.close()
 
     def leave(self, release):
-        """Takes no more calls, releases those that it has, and waits for their end. A call that comes in between would
-        hang until the server gives up waiting."""
+        """Refuses new calls, releases those in progress, and waits for their end. A call that arrives in between
+        would hang until the server stops waiting."""
         left = self._server.stop(60)
         release()
         left.wait()

@@ -1,4 +1,4 @@
-"""Jobs on real servers from an event loop."""
+"""Jobs on real servers, run from an event loop."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ import spexd
 
 
 def run(server, body, **options):
-    """Runs ``body(client)`` in an event loop of its own."""
+    """Runs ``body(client)`` in its own event loop."""
 
     async def main():
         async with spexd.AsyncClient(server.address, **options) as client:

@@ -24,7 +24,7 @@ KILLS = max(2, ROWS // 100)
 
 @pytest.fixture(scope="module")
 def cluster():
-    # Otherwise the cluster gives up a worker of which it sees, 15 s after a kill, that it is starting again.
+    # By default the cluster gives up a worker that still restarts 15 s after a kill.
     patient = {"distributed.deploy.lost-worker-timeout": "1 hour"}
     size = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with dask_config.set(patient), distributed.LocalCluster(**size) as cluster:
@@ -40,7 +40,7 @@ def dask(cluster):
 
 @pytest.fixture
 def night_of(image, psf, tmp_path):
-    """A table of so many frames that take some ten milliseconds each."""
+    """Returns night_of(count), which makes a table of frames that take some ten milliseconds each."""
     job = {"image": image, "psf": psf, "fibre_count": 2, "bundle_size": 10}
 
     def make(rows):
@@ -61,7 +61,7 @@ def records(table):
 
 
 def assert_whole(table, night, engine):
-    """Every row has its file, with the bytes that this process would write, and one record; nothing else is there."""
+    """Expects for each row one record and a file with the bytes that this process would write, and nothing else."""
     assert [result.output for result in night.results] == [str(row["output"]) for row in table]
     assert not night.failed, night.failed
     names = [row["output"].name for row in table]
@@ -81,21 +81,21 @@ def assert_whole(table, night, engine):
 
 
 def killable(cluster):
-    """Processes of the workers that are at work: Dask gives up one that dies while it is starting."""
+    """Returns the processes of running workers. Dask gives up a worker that dies while it starts."""
     names = {worker.name for worker in cluster.scheduler.workers.values()}
     nannies = [nanny for name, nanny in cluster.workers.items() if name in names and nanny.process is not None]
     return [nanny.pid for nanny in nannies if nanny.process.status.name == "running" and nanny.pid is not None]
 
 
 def runs_of(folder):
-    """The processes of spex whose list is in a folder, and their parents."""
+    """Returns the processes of spex whose list is in a folder, and their parents."""
     found = {}
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
             parent = int((process / "stat").read_text().rsplit(")")[-1].split()[1])
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
         if len(words) > 2 and words[1] == b"night" and words[2].startswith(os.fsencode(folder)):
             found[int(process.name)] = parent
     return found
@@ -160,7 +160,7 @@ def test_a_killed_worker_leaves_no_spex(dask, table):
         os.kill(worker, signal.SIGKILL)
         wait_for(lambda: run not in runs_of(folder))
         killed.append(run)
-        assert not all(row["output"].exists() for row in table)  # it had work left
+        assert not all(row["output"].exists() for row in table)  # the kill left work to do
 
     slow = [{**row, "first_fibre": 0, "fibre_count": 50} for row in table]
     assert states(extract_night(dask, slow, progress=kill)) == ["written"] * 8
@@ -256,7 +256,7 @@ def test_a_list_is_a_table(dask, table, tmp_path, monkeypatch):
     extract_night(dask, table[:2])
     (path,) = tmp_path.glob("night/spex-night-*.txt")
     assert states(extract_night(dask, path)) == ["kept"] * 2
-    # Names of a list begin in the current folder.
+    # Names in a list are relative to the current folder.
     monkeypatch.chdir(tmp_path)
     own = tmp_path / "own.txt"
     own.write_text(f"# mine\noutput image psf\nown.fits {table[0]['image']} {table[0]['psf']}\n")

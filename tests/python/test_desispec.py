@@ -18,7 +18,7 @@ from spexd._job import OPTIONS
 
 
 class Rank:
-    """One rank of a communicator whose ranks are threads: the part of mpi4py's that is used."""
+    """One rank of a communicator whose ranks are threads: the part of mpi4py's interface that is used."""
 
     def __init__(self, world, rank):
         self._world, self.rank, self.size = world, rank, world.size
@@ -48,7 +48,7 @@ class World:
         return values
 
     def run(self, function):
-        """function(comm) on every rank; returns what each raised, or None."""
+        """Calls function(comm) on every rank; returns what each raised, or None."""
         raised = [None] * self.size
 
         def call(rank):
@@ -67,7 +67,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def struck(frames):
-    """The image with a hit by a cosmic ray, so that the frame has BAD2DFIT."""
+    """Returns the image with a hit by a cosmic ray, so that the frame has BAD2DFIT."""
     path = frames / "struck-r0.fits"
     with fits.open(frames / "preproc-r0.fits") as hdus:
         hdus["IMAGE"].data[200, 150] += 1e5
@@ -77,14 +77,14 @@ def struck(frames):
 
 @pytest.fixture
 def arguments(struck, psf, tmp_path):
-    """A command line that writes frame.fits and model.fits."""
+    """Returns a command line that writes frame.fits and model.fits."""
     text = f"-i {struck} -p {psf} -o {tmp_path}/out/frame.fits -m {tmp_path}/out/model.fits --no-gpu"
     return [*text.split(), "--psferr", "0.02", "--bundlesize", "10"]
 
 
 @pytest.fixture
 def want(struck, psf, engine, tmp_path):
-    """The bytes of the files of that job in one piece."""
+    """Returns the bytes of the files of the same job in one piece."""
     (tmp_path / "want").mkdir()
     frame = engine.extract(struck, psf=psf, model=True, psferr=0.02, bundle_size=10)
     assert (frame.mask & spexd.BAD2DFIT).any()
@@ -273,7 +273,7 @@ def test_warnings_about_the_inputs_are_logged(arguments, image, tmp_path, monkey
 
 def test_a_server_extracts_where_one_is_set(arguments, want, server, tmp_path, monkeypatch):
     monkeypatch.setenv("SPEXD_SERVER", server.address)
-    monkeypatch.setattr(spexd.Engine, "__init__", None)  # no engine here
+    monkeypatch.setattr(spexd.Engine, "__init__", None)  # no engine can be made
     assert World(2).run(lambda comm: desispec.main(arguments, comm=comm)) == [None, None]
     assert files(tmp_path / "out") == want
 

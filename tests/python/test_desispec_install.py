@@ -1,4 +1,4 @@
-"""spexd in place of the pipeline's extraction: in a module that stands in for the pipeline's, and as a program."""
+"""spexd instead of the pipeline's extraction: in a module that replaces the pipeline's, and as a program."""
 
 import os
 import shutil
@@ -18,7 +18,8 @@ MODULES = ("desispec", "desispec.scripts", "desispec.scripts.extract", "desispec
 
 @pytest.fixture
 def pipeline(monkeypatch):
-    """A module desispec.scripts.extract with functions that must not be called, and one that spexd does not have."""
+    """Provides a module desispec.scripts.extract with functions that must not be called, and one that spexd does not
+    have."""
     modules = {name: types.ModuleType(name) for name in MODULES}
     for name, module in modules.items():
         module.__path__ = []

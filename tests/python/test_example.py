@@ -1,5 +1,5 @@
-"""The examples run: the notebook from its first cell to its last, the components of the sky's residuals, and the PSF of
-an instrument of one's own."""
+"""Runs the examples: the notebook from its first cell to its last, the components of the sky's residuals, and the
+PSF of one's own instrument."""
 
 import importlib.util
 import pathlib
@@ -74,7 +74,7 @@ def test_residuals_of_a_frame_have_the_errors_that_they_are_said_to_have(in_situ
 
 @pytest.fixture
 def own_instrument(monkeypatch):
-    """Its rays are few."""
+    """Runs the example with few rays."""
     module = load("own_instrument")
     monkeypatch.setattr(module, "RAYS", 5000)
     return module

@@ -1,4 +1,4 @@
-"""After a fork spexd works or raises an error; it never hangs. Limits of time only end a test that fails."""
+"""After a fork spexd works or raises an error; it never hangs. The time limits only end tests that fail."""
 
 import multiprocessing
 import os
@@ -15,7 +15,7 @@ PATIENCE = 120  # seconds
 
 
 def in_child(function):
-    """What ``function`` returns or raises in a forked process, which then must end by itself."""
+    """Returns what ``function`` returns or raises in a forked process, which must then end by itself."""
     receive, send = FORK.Pipe(duplex=False)
 
     def run():
@@ -39,7 +39,7 @@ def in_child(function):
 
 @pytest.fixture(autouse=True)
 def no_gpu_was_used(monkeypatch):
-    """Other tests of this process may have used an emulated one."""
+    """Resets the use of a GPU, because other tests of this process may have used an emulated one."""
     monkeypatch.setattr(_processes.process, "_cuda", False)
 
 
@@ -128,7 +128,7 @@ def test_a_fork_while_another_thread_extracts_gives_a_process_in_which_spexd_is_
         thread.join()
     for error in errors:
         assert isinstance(error, spexd.FailedPreconditionError) and '"spawn" or "forkserver"' in str(error)
-    assert len(engine.extract(image, psf=psf, fibre_count=1).flux) == 1  # here nothing changed
+    assert len(engine.extract(image, psf=psf, fibre_count=1).flux) == 1  # nothing changed in this process
 
 
 def test_a_process_that_was_forked_inside_of_a_call_cannot_call_and_nor_can_its_children():
@@ -149,7 +149,7 @@ def test_a_process_that_was_forked_inside_of_a_call_cannot_call_and_nor_can_its_
 def test_a_process_that_was_forked_between_calls_can_call():
     process = Process()
     with pytest.raises(ZeroDivisionError):
-        process.call(lambda: 1 / 0)  # a call that failed has ended
+        process.call(lambda: 1 / 0)  # even a call that failed has ended
     process.forked()
     assert process.call(divmod, 7, 2) == (3, 1)
 

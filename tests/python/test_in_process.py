@@ -246,7 +246,7 @@ def test_threads_share_an_engine(image, psf, engine):
 
 
 def test_python_goes_on_while_a_job_runs(image, psf, engine):
-    """A thread that the job waits for gets on, so the job does not hold the GIL."""
+    """The job waits for another thread, which can run only if the job does not hold the GIL."""
     under_way, gone_on = threading.Event(), threading.Event()
 
     def other():
@@ -281,7 +281,7 @@ def test_ctrl_c_stops_a_job(image, psf, engine):
     finally:
         signal.signal(signal.SIGINT, before)
     assert bundles[-1][0] < bundles[-1][1] == FIBRES
-    assert len(engine.extract(image, psf=psf).flux) == FIBRES  # the engine goes on
+    assert len(engine.extract(image, psf=psf).flux) == FIBRES  # the engine still works
 
 
 def test_what_a_progress_function_raises_ends_the_job(image, psf, engine):
@@ -327,7 +327,7 @@ def test_warnings_about_the_inputs_come_with_the_frame(image, psf, engine):
 
 
 def cards_of_file(path):
-    """Keywords and values of HDU FLUX as astropy reads them."""
+    """Returns the keywords and values of HDU FLUX as astropy reads them."""
     with fits.open(path) as hdus:
         header = hdus["FLUX"].header
     cards = {key: header[key] for key in header if key not in ("", "CHECKSUM", "DATASUM", "COMMENT", "HISTORY")}

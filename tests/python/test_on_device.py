@@ -1,4 +1,4 @@
-"""Arrays that stay in a GPU's memory: on an emulated GPU, whose memory is the host's, and on a real one."""
+"""Arrays that stay in a GPU's memory, on an emulated GPU, whose memory is the host's, and on a real one."""
 
 import ctypes
 import gc
@@ -23,7 +23,7 @@ def inputs(tmp_path_factory):
 
 
 class DLTensor(ctypes.Structure):
-    """The head of DLPack's DLManagedTensor."""
+    """The beginning of DLPack's DLManagedTensor."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -46,7 +46,7 @@ def tensor_in(capsule):
 
 
 def values_at(tensor):
-    """The values of a tensor in the memory of this process."""
+    """Returns the values of a tensor in the memory of this process."""
     kinds = {(2, 32): np.float32, (1, 32): np.uint32}
     shape = tensor.shape[: tensor.ndim]
     size = int(np.prod(shape)) * 4
@@ -133,5 +133,5 @@ def test_libraries_of_gpus_share_the_arrays(library, inputs):
     gc.collect()
     for name, array in arrays.items():
         np.testing.assert_array_equal(host(array), expected[name], err_msg=name)
-    again += 1  # no copy: the other view sees it
+    again += 1  # without a copy the other view sees it
     np.testing.assert_array_equal(host(arrays["flux"]), expected["flux"] + 1)

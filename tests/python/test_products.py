@@ -1,4 +1,4 @@
-"""Sky, velocities and redshifts of a frame are those of spex analyse."""
+"""Sky, velocities and redshifts of a frame equal those of spex analyse."""
 
 import dataclasses
 import re
@@ -16,7 +16,7 @@ fits = pytest.importorskip("astropy.io.fits")
 
 
 def write_templates(path, wave, rows=None, temperatures=(4500.0, 6000.0)):
-    """A library of made-up stars, two for each temperature, whose lines are wider and deeper in cooler ones."""
+    """Writes a library of synthetic stars, two for each temperature; lines are wider and deeper in cooler stars."""
     step = 8 / 299792.458
     first, last = np.log(wave[0] * 0.996 - 13), np.log(wave[-1] * 1.004 + 13)
     log_wave = np.arange(first, last, step)
@@ -38,7 +38,7 @@ def write_templates(path, wave, rows=None, temperatures=(4500.0, 6000.0)):
 
 @pytest.fixture(scope="module")
 def products(frames, tmp_path_factory):
-    """A folder with what spex analyse made of the frame, and what it took beside it."""
+    """Returns a folder with the products that spex analyse made of the frame, and their inputs."""
     folder = tmp_path_factory.mktemp("products")
     frame = spexd.Frame.from_fits(frames / "frame.fits")
     write_templates(folder / "templates.fits", frame.wave)

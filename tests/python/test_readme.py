@@ -1,4 +1,4 @@
-"""The examples of the package's README run as they stand, one after the other."""
+"""Runs the examples of the package's README unchanged, one after the other."""
 
 import ast
 import pathlib
@@ -12,7 +12,7 @@ README = (pathlib.Path(__file__).parents[2] / "python" / "README.md").read_text(
 
 
 def printed(block):
-    """What its comments say that a block's calls of print print."""
+    """Returns what a block's calls of print should print, according to its comments."""
     return re.findall(r"^\s*print\(.*\)\s+# (.+)$", block, re.MULTILINE)
 
 
@@ -20,7 +20,7 @@ def test_the_examples_of_the_readme_run(server, frames, monkeypatch, capsys):
     for package in ("scipy", "tqdm", "distributed"):
         pytest.importorskip(package)
     pytest.importorskip("matplotlib").use("Agg")
-    folder = frames / "readme"  # where the server may read
+    folder = frames / "readme"  # a folder that the server may read
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SPEXD_SERVER", server.address)

@@ -93,7 +93,7 @@ def test_options_that_there_are_not_are_refused(image, psf, client):
 
 
 class Retries(logging.Handler):
-    """Hears of the attempts that the package logs."""
+    """Records the attempts that the package logs."""
 
     def __init__(self):
         super().__init__(logging.INFO)
@@ -118,7 +118,7 @@ def retries():
 
 @pytest.fixture
 def full_server(start_server):
-    """A server of one job that has its job; the function lets that one go."""
+    """Starts a server for one job and gives it one; returns a function that lets this job finish."""
     server = start_server("--max-running-jobs", 1, "--max-queued-jobs", 0)
     released = threading.Event()
     channel = grpc.insecure_channel(server.address)
@@ -210,7 +210,7 @@ def test_calls_go_on_where_another_one_found_the_network_broken(image, psf, serv
                 client.extract(image, psf=psf, fibre_count=1)
                 assert sum(1 for _ in stream) == FIBRES - 1
             assert len(stand_in.calls) == 3
-            assert len(client._directory.channels_to_close()) == 1  # the first one was closed after its last call
+            assert len(client._directory.channels_to_close()) == 1  # the first channel was closed after its last call
 
 
 def test_a_damaged_answer_is_fetched_again(image, psf, server):
@@ -306,7 +306,7 @@ def test_detached_jobs_are_watched_and_released(frames, image, psf, client, tmp_
         client.submit(image, psf=psf, request_id="night-1", psferr=0.5)
     frame = client.watch(submitted.job_id, timeout=60)
     assert_same(frame, spexd.Frame.from_fits(frames / "frame.fits"))
-    assert_same(client.watch(submitted.job_id), frame)  # the results are still there
+    assert_same(client.watch(submitted.job_id), frame)  # the results still exist
     assert submitted.job_id in [record.job_id for record in client.jobs()]
     client.ack(frame)
     with pytest.raises(spexd.OutOfRangeError, match="were fetched and released before"):
@@ -325,7 +325,7 @@ def test_a_detached_job_can_be_cancelled(image, psf, start_server, tmp_path):
     with spexd.Client(server.address) as client:
         jobs = [client.submit(image, psf=psf, bundle_size=1) for _ in range(8)]
         record = client.cancel(jobs[-1].job_id)
-        if record.code == grpc.StatusCode.OK.value[0]:  # it had ended before
+        if record.code == grpc.StatusCode.OK.value[0]:  # the job had already ended
             assert len(client.watch(jobs[-1].job_id, timeout=60).flux) == FIBRES
         else:
             with pytest.raises(spexd.CancelledError):
@@ -337,7 +337,7 @@ def test_a_detached_job_can_be_cancelled(image, psf, start_server, tmp_path):
 def test_a_watch_goes_on_where_the_network_broke(image, psf, client, server, retries):
     job = client.submit(image, psf=psf, bundle_size=5)
     frame = client.watch(job.job_id, timeout=60)
-    # The results are all there: each call of Watch would bring them in one go.
+    # The results exist, so each call of Watch would bring them all.
     broken = StandIn(server.address, lambda call, number, event: call > 2 or number < 3)
     policy = spexd.RetryPolicy(first_wait=0.01)
     with broken, spexd.Client(broken.address, retry=policy) as through:

@@ -1,4 +1,4 @@
-"""Products that servers make are those of the frame's own methods."""
+"""Products made by servers equal those of the frame's own methods."""
 
 import asyncio
 import pickle
@@ -19,7 +19,7 @@ fits = pytest.importorskip("astropy.io.fits")
 
 @pytest.fixture(scope="module")
 def inputs(frames):
-    """Templates and a fiberflat, where servers may read them."""
+    """Provides templates and a fiberflat where servers may read them."""
     frame = spexd.Frame.from_fits(frames / "frame.fits")
     write_templates(frames / "templates.fits", frame.wave)
     write_templates(frames / "hole.fits", frame.wave, rows=3)
@@ -38,7 +38,7 @@ def all_of(inputs):
 
 
 def assert_made_here(frame, inputs, folder):
-    """The products are those that this process makes of the frame: in the sky's arrays, as float32."""
+    """Expects the products that this process makes of the frame, as float32 in the arrays of the sky."""
     made, sky = frame.products, frame.sky(inputs / "flat.fits")
     assert not made.errors
     for name in ("model", "ivar", "statistical_ivar"):
@@ -130,7 +130,7 @@ def test_inputs_that_are_not_there_refuse_the_job(image, psf, client, options, e
 
 @pytest.fixture(scope="module")
 def events(inputs, server):
-    """Of a job with all products."""
+    """Returns the events of a job with all products."""
     header = extraction_pb2.JobHeader(bundle_size=25)
     header.image.path, header.psf.path = str(inputs / "preproc-r0.fits"), str(inputs / "psf-r0.fits")
     header.products.sky = header.products.lines = True
@@ -147,7 +147,7 @@ def assembled(events, spoil=None, job=None):
         if spoil is not None and copy.HasField("product"):
             kind = copy.product.WhichOneof("part")
             spoil(copy.product, getattr(copy.product, kind))
-            if kind == "lines":  # its checksum is right
+            if kind == "lines":  # with a correct checksum
                 copy.product.crc32c = _checksum(copy.product.lines)
         assembler.add(copy)
     return assembler.finish(job, "here")

@@ -16,7 +16,8 @@ DEAD = "unix:/nowhere/spexd.sock"
 
 @pytest.fixture
 def name(monkeypatch):
-    """A list of the addresses that the name has now. Once ``name.later`` is set, a look-up changes it to that."""
+    """Provides the list of the name's addresses. Once ``name.later`` is set, the next look-up changes the list to
+    it."""
 
     class Name(list):
         later = None
@@ -43,7 +44,7 @@ def test_each_call_goes_to_the_servers_that_the_name_has_then(image, psf, start_
         assert client.extract(image, psf=psf, fibre_count=1).job.server == first.address
         name[:] = [second.address]
         assert client.extract(image, psf=psf, fibre_count=1).job.server == second.address
-        name[:] = []  # the servers that were found last are used
+        name[:] = []  # the last known servers are used
         assert client.extract(image, psf=psf, fibre_count=1).job.server == second.address
 
 
@@ -61,7 +62,7 @@ def test_a_name_without_an_address_is_an_error_at_once(name):
 
 
 def test_a_job_that_all_servers_refused_goes_to_those_that_replaced_them(image, psf, server, name):
-    patient = spexd.RetryPolicy(first_wait=3600, longest_wait=3600)  # so long would it wait without others
+    patient = spexd.RetryPolicy(first_wait=3600, longest_wait=3600)  # the wait if there were no other server
     name[:] = [DEAD]
     with spexd.Client(ADDRESS, retry=patient) as client:
         name.later = [server.address]
@@ -117,14 +118,14 @@ def test_a_watch_goes_on_where_the_jobs_server_is_started_again(image, psf, serv
             assert sorted(bundles) == list(range(10))
             assert (stream.frame.flux == frame.flux).all()
             assert stream.frame.job.server == second.address
-            assert second.calls[0] > 0  # what had come before came from the first
+            assert second.calls[0] > 0  # the results before that came from the first server
 
 
 def test_no_token_goes_in_plain_text_to_a_server_that_is_found_later(image, psf, server, name, tmp_path):
     (tmp_path / "token").write_text("some-token\n")
     name[:] = [server.address]
     with spexd.Client(ADDRESS, token_file=str(tmp_path / "token")) as client:
-        name[:] = ["192.0.2.1:50051", server.address]  # while there are others, it is left out
+        name[:] = ["192.0.2.1:50051", server.address]  # left out while there are others
         assert client.extract(image, psf=psf, fibre_count=1).job.server == server.address
         name[:] = ["192.0.2.1:50051"]
         with pytest.raises(spexd.InvalidArgumentError, match=r"192\.0\.2\.1:50051 in plain text"):

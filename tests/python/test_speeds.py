@@ -1,4 +1,5 @@
-"""Which server a job goes to, by simulated servers and a simulated clock (as tests/client/server_speeds_test.cc)."""
+"""How jobs are assigned to servers, with simulated servers and a simulated clock (as
+tests/client/server_speeds_test.cc)."""
 
 import contextlib
 
@@ -8,7 +9,7 @@ from spexd._speeds import Speeds
 
 
 class Night:
-    """Servers that do one job after the other, each in its time."""
+    """Servers that do one job after the other, each with its own time per job."""
 
     def __init__(self, *seconds):
         self.now = 0.0
@@ -18,7 +19,7 @@ class Night:
         self._speeds = Speeds(0, lambda: self.now)
 
     def run(self, jobs, outstanding):
-        """Does so many jobs, with so many outstanding at once; returns when the last one ends."""
+        """Does this many jobs with this many outstanding at once; returns when the last one ends."""
         running = []
         while jobs or running:
             while jobs and len(running) < outstanding:
@@ -39,7 +40,7 @@ class Night:
 @pytest.mark.parametrize("times", [1.0, 1.4, 2.0, 3.0, 6.0, 12.0])
 def test_a_slow_server_makes_a_night_no_longer(times):
     alone = Night(0.12).run(40, 4)
-    # The jobs by which its speed becomes known are half of those that are outstanding at once.
+    # Half of the jobs outstanding at once go to each server before its speed is known.
     assert Night(0.12, 0.12 * times).run(40, 8) <= max(alone + 0.12, 4 * 0.12 * times)
 
 

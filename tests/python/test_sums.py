@@ -1,4 +1,4 @@
-"""Coadds and components of sky residuals are those of spex coadd and spex pca."""
+"""Coadds and components of sky residuals equal those of spex coadd and spex pca."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ fits = pytest.importorskip("astropy.io.fits")
 
 @pytest.fixture(scope="module")
 def exposures(frames, tmp_path_factory):
-    """Paths of three frames of one field, with noise of their own."""
+    """Returns the paths of three frames of one field, each with its own noise."""
     folder = tmp_path_factory.mktemp("exposures")
     random = np.random.default_rng(6)
     paths = []
@@ -55,7 +55,7 @@ def test_frames_of_several_cameras_become_arms(exposures, tmp_path):
     coadd.to_fits(tmp_path / "python.fits")
     assert (tmp_path / "python.fits").read_bytes() == (tmp_path / "spex.fits").read_bytes()
     assert set(coadd.arms) == {"B", "R"}
-    assert (coadd.exposures == 3).all()  # both cameras of exposure 0 count once
+    assert (coadd.exposures == 3).all()  # the two cameras of exposure 0 count once
     np.testing.assert_array_equal(coadd.arms["R"].flux, spexd.coadd(exposures).frame.flux)
     np.testing.assert_array_equal(coadd.arms["B"].flux, spexd.coadd([blue]).frame.flux)
     np.testing.assert_array_equal(coadd.exposure_map["EXPID"].reshape(-1, 3), [[0, 1, 2]] * len(coadd.target_ids))
@@ -109,7 +109,7 @@ def test_components_are_those_of_spex_to_the_byte(exposures, tmp_path):
 
 
 def snapshots_of(frame):
-    """Residuals of the frame's sky fibres over their errors less what the fit took [fibre, bin], clipped."""
+    """Returns the clipped pulls [fibre, bin] of the sky fibres; their errors are reduced by what the fit absorbed."""
     sky = frame.sky()
     rows = np.array(sky.sky_fibres)
     flux, ivar, of_model = frame.flux[rows], frame.ivar[rows].astype(float), sky.statistical_ivar[rows]
@@ -140,7 +140,7 @@ def test_the_full_spectrum_of_variances_is_that_of_the_decomposition(exposures):
     bins = snapshots.shape[1]
     values = np.linalg.svd(snapshots - snapshots.mean(axis=0), compute_uv=False) ** 2 / len(snapshots)
     pca = spexd.pca(exposures, components=bins)
-    expected = np.concatenate([values, np.zeros(bins - len(values))])  # fewer spectra than wavelengths
+    expected = np.concatenate([values, np.zeros(bins - len(values))])  # there are fewer spectra than wavelengths
     np.testing.assert_allclose(pca.variances, expected, atol=1e-11 * values[0])
     np.testing.assert_allclose(pca.vectors @ pca.vectors.T, np.eye(bins), atol=1e-10)
     with pytest.raises(spexd.InvalidArgumentError, match=f"components: {bins + 1}, must be 1 to {bins}"):

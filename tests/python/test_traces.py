@@ -1,4 +1,4 @@
-"""Trace shifts, measured in frames against PSFs whose traces are off."""
+"""Trace shifts measured in frames relative to PSFs with displaced traces."""
 
 import hashlib
 import pickle
@@ -14,7 +14,7 @@ import spexd
 from spexd import desispec
 from spexd._job import Spec
 
-CX, CY = np.array([[-0.30, 0.02], [0.05, 0.0]]), np.array([[0.20]])  # how far the stale PSF is off
+CX, CY = np.array([[-0.30, 0.02], [0.05, 0.0]]), np.array([[0.20]])  # offsets of the stale PSF
 ARRAYS = ("flux", "ivar", "mask", "resolution", "chi2pix", "wave")
 
 
@@ -25,7 +25,7 @@ def assert_same(a, b):
 
 @pytest.fixture(scope="module")
 def stale(frames):
-    """Path of a PSF from which the frame's traces are displaced by about -CX and -CY."""
+    """Returns the path of a PSF from which the frame's traces are displaced by about -CX and -CY."""
     path = frames / "psf-stale.fits"
     with fits.open(frames / "psf-r0.fits") as hdus:
         u = 2 * legendre.legval(0, hdus["XTRACE"].data.T) / (hdus["PSF"].header["NPIX_X"] - 1) - 1
@@ -37,7 +37,7 @@ def stale(frames):
 
 @pytest.fixture(scope="module")
 def reference(frames):
-    """Path of the sky's spectrum."""
+    """Returns the path of the sky's spectrum."""
     path = frames / "sky.dat"
     with fits.open(frames / "truth-r0.fits") as truth, fits.open(frames / "preproc-r0.fits") as frame:
         spectrum = np.median(truth["FLUX"].data[frame["FIBERMAP"].data["OBJTYPE"] == "SKY"], axis=0)
@@ -61,7 +61,7 @@ def planes(path):
 
 
 def true_shifts(frames, stale, name):
-    """Pixels [fibre, wavelength], at 41 wavelengths, which come too."""
+    """Returns the shifts [fibre, wavelength] in pixels at 41 wavelengths, and these wavelengths."""
     with fits.open(frames / "psf-r0.fits") as true, fits.open(stale) as off:
         t, header = np.linspace(-1, 1, 41), true[name].header
         values = legendre.legval(t, (true[name].data - off[name].data).T)
@@ -132,7 +132,7 @@ def test_shifted_psfs_of_one_file_are_not_mistaken_for_each_other(image, psf, en
 
 @pytest.fixture(scope="module")
 def many_lines(tmp_path_factory):
-    """A folder with a frame of enough rows to have lines that are bright in all fibres, and its PSF."""
+    """Returns a folder with a frame that has enough rows for lines that are bright in all fibres, and its PSF."""
     folder = tmp_path_factory.mktemp("many_lines")
     run_spex("simulate", "--fibres", FIBRES, "--rows", 800, "--seed", 4, "--out-dir", folder)
     return folder
@@ -233,7 +233,7 @@ def test_a_bad_series_is_an_error_that_names_it(psf, series, message):
         spexd.Psf(psf).shifted(series)
 
 
-# On a server.
+# ---- On a server
 
 
 @pytest.mark.parametrize("upload", [False, True])
@@ -342,7 +342,7 @@ def test_rows_of_a_night_name_their_reference(tmp_path):
     assert (read["trace_shifts"], read["trace_degrees"]) == ("xy", "2,0,2,0")
 
 
-# The pipeline's entry point.
+# ---- The pipeline's entry point
 
 
 def shifted_by_the_pipeline(image, psf, path, *flags):
@@ -368,7 +368,7 @@ def test_the_pipelines_flags_give_the_psf_of_these_shifts(image, stale, referenc
     ("flags", "status_y"),
     [
         (["--continuum"], "none"),
-        ([], "none"),  # degrees of y are 0, and there is no spectrum
+        ([], "none"),  # degrees in y are 0, and there is no spectrum
         (["--degyx", 2], "relative"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The package's annotations hold, by `mypy --strict`. Needs mypy."""
+"""The package's annotations pass `mypy --strict`. Needs mypy."""
 
 import importlib.util
 import pathlib
@@ -17,7 +17,7 @@ def test_the_packages_own_modules_are_clean_under_mypy_strict(tmp_path):
         pytest.skip("needs mypy")
     package = pathlib.Path(spexd.__file__).parent
     paths = [path.relative_to(package.parent) for path in package.rglob("*.py")]
-    own = [path for path in paths if path.parts[1] not in ("v1", "_tree")]  # generated messages; scripts of spex
+    own = [path for path in paths if path.parts[1] not in ("v1", "_tree")]  # no generated messages or scripts of spex
     names = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in own]
     assert {"spexd", "spexd.engine", "spexd.client", "spexd.desispec", "spexd.dask"} <= set(names)
     modules = [argument for name in sorted(names) for argument in ("-m", name)]

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Tests the wheel that python_package_test built with other versions of grpcio, protobuf and numpy, for ctest. Each
-# combination has an environment of its own. Exit code 77: skipped, with the reason.
+# Tests the wheel that python_package_test built with other versions of grpcio, protobuf and numpy, for ctest. Each combination
+# has its own environment. Exits with 77 and the reason if skipped.
 #
 #   version_matrix.sh BUILD_FOLDER
 set -euo pipefail
 build=$1
 sources=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
-# Every major version of protobuf since 3.20. Debian's versions and the newest are those of python_package_test.
+# Every major version of protobuf since 3.20. python_package_test covers Debian's versions and the newest ones.
 combinations=(
   "grpcio==1.51.3 protobuf==3.20.3 numpy==1.23.5"
   "grpcio==1.54.3 protobuf==4.21.12 numpy==1.24.4"
@@ -26,7 +26,7 @@ failed=()
 for combination in "${combinations[@]}"; do
   name=${combination//==/-}
   environment=$build/python-versions/${name// /_}
-  printf '%s\n' $combination astropy pytest >"$environment.txt"  # one a line
+  printf '%s\n' $combination astropy pytest >"$environment.txt"  # one per line
   "$sources/scripts/pypi-env.sh" "$environment" "$environment.txt"
   "$environment/bin/pip" --disable-pip-version-check --quiet install --no-deps --no-index --force-reinstall "${wheels[@]}"
   echo "== $combination"

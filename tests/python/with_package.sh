@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs Python in the environment that python_package_test made, for ctest. Exit code 77: skipped, with the reason.
+# Runs Python in the environment that python_package_test made, for ctest. Exits with 77 and the reason if skipped.
 #
-#   with_package.sh BUILD_FOLDER ARGUMENT...    ARGUMENT: of python
+#   with_package.sh BUILD_FOLDER ARGUMENT...    ARGUMENT: for python
 set -euo pipefail
 python=$1/python-env/bin/python
 if ! "$python" -c "import spexd, grpc, astropy, distributed" 2>/dev/null; then

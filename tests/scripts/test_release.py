@@ -1,4 +1,5 @@
-"""scripts/release.sh: what it refuses, and the files that it makes of a tag. Wheels and packages are stood in for."""
+"""scripts/release.sh: what it refuses, and the files that it makes of a tag. Wheels and packages are replaced by
+fakes."""
 
 import pathlib
 import re
@@ -43,7 +44,7 @@ def replace(path, old, new):
 
 @pytest.fixture
 def tree(tmp_path):
-    """A repository with the project's own files that a release reads, of version 1.2.3, without a tag."""
+    """Returns a repository with the project's own files that a release reads, at version 1.2.3, without a tag."""
     version = re.search(r"project\(spexd VERSION (\S+)", (SOURCES / "CMakeLists.txt").read_text())[1]
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +79,7 @@ def test_a_tag_gives_the_same_files_each_time(tree):
     with tarfile.open(files / "spexd-1.2.3.tar.gz") as archive:
         named = archive.extractfile("spexd-1.2.3/cmake/archive_commit.txt").read().decode().strip()
     assert named == git(tree, "rev-parse", "--short=12", "HEAD").strip()
-    # Later, of the tag's name alone, and with another umask.
+    # Releases again later, by the tag's name, and with another umask.
     (tree / "later").touch()
     commit(tree)
     command = ["bash", "-c", "umask 077 && scripts/release.sh v1.2.3"]

@@ -1,4 +1,4 @@
-"""scripts/run_tests.py: its report names every test that failed, was repeated or skipped, and why."""
+"""scripts/run_tests.py: its report names every test that failed, was repeated or was skipped, and the reason."""
 
 import json
 import os
@@ -77,7 +77,7 @@ def test_the_report_counts_tests_and_shows_the_end_of_each_failure():
     assert lines[lines.index("slowest tests:") + 1].split() == ["2.5", "s", "good"]
 
 
-# A test of ctest: its name, what it prints, its exit code, and properties.
+# A test of ctest: its name, output, exit code and properties.
 TESTS = [
     ("long_test", "." * 5000 + "\n" + GOOGLETEST + "." * 5000 + "\n", 0, ""),
     ("skipped_test", "no daemon\n", 77, "SKIP_RETURN_CODE 77"),
@@ -87,7 +87,7 @@ TESTS = [
 
 @pytest.fixture
 def project(tmp_path):
-    """A build folder that has tests and no programs."""
+    """Returns a build folder with tests but without programs."""
     build = tmp_path / "build" / "dev"
     build.mkdir(parents=True)
     (tmp_path / "CMakePresets.json").write_text(json.dumps({

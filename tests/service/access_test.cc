@@ -43,7 +43,7 @@ spexd.v1.Analysis/Analyse            unknown  allowed  denied   allowed
 
 class AccessTest : public SecuredServerTest {
  protected:
-  // All services of the contract, for tests that hold for each RPC.
+  // Returns all RPCs of the contract's services, for tests that hold for each of them.
   static std::vector<const google::protobuf::MethodDescriptor*> AllRpcs() {
     std::vector<const google::protobuf::MethodDescriptor*> rpcs;
     for (const auto* file : {v1::Capabilities::descriptor()->file(), v1::PsfInfo::descriptor()->file(),
@@ -59,7 +59,7 @@ class AccessTest : public SecuredServerTest {
   static std::string PathOf(const google::protobuf::MethodDescriptor& rpc) {
     return absl::StrCat(rpc.service()->full_name(), "/", rpc.name());
   }
-  // Sends one empty message.
+  // Calls `rpc` with one empty message.
   static grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& rpc,
                            const std::string& token) {
     grpc::GenericStub stub(channel);
@@ -106,7 +106,7 @@ TEST_F(AccessTest, EveryRpcAdmitsTheRolesOfTheTableAndNobodyElse) {
 
 TEST_F(AccessTest, TokensGiveRolesOverTls) {
   KnowTokens({{"viewer", "read"}, {"worker", "submit"}, {"stranger", "read"}});
-  KnowTokens({{"viewer", "read"}, {"worker", "submit"}});  // the stranger has a token, which is not known
+  KnowTokens({{"viewer", "read"}, {"worker", "submit"}});  // removes the stranger, who keeps the token
   StartWithTls({"--identities", folder_ / "identities"});
   EXPECT_TRUE(Ask(By("viewer")).ok()) << Ask(By("viewer"));
   const absl::Status nothing = Ask(By("")), wrong = Ask(By("stranger")), role = Ask(By("worker"));
@@ -297,11 +297,11 @@ TEST_F(AccessTest, UsersOfAUnixSocketAreIdentities) {
   EXPECT_TRUE(LoadPsf(By(""), false).ok());
   EXPECT_EQ(AuditLine("LoadPsf", "allowed")["via"], "uid");
   EXPECT_TRUE(absl::IsPermissionDenied(Ask(By(""))));
-  EXPECT_TRUE(Ask(By("viewer")).ok());  // a token goes before the user
+  EXPECT_TRUE(Ask(By("viewer")).ok());  // a token takes precedence over the user
   if (own != 0) GTEST_SKIP() << "only root can connect as another user";
   ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
   ASSERT_EQ(chmod((folder_ / "socket").c_str(), 0777), 0);
-  // That user may not read these sources, of which the thread sanitizer would read a file.
+  // That user may not read these sources, which contain a file that the thread sanitizer would read.
   const std::string suppressions = folder_ / "tsan.supp";
   WriteBytes(suppressions, ReadBytes(SourceFolder() + "/tests/support/tsan.supp"));
   const CommandResult other = RunCommand({"env", "TSAN_OPTIONS=suppressions=" + suppressions, "setpriv",

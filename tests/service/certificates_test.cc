@@ -54,7 +54,7 @@ TEST_F(CertificatesTest, ClientCertificatesAreIdentities) {
     EXPECT_TRUE(absl::IsUnavailable(Ask(WithCertificate(refused)))) << refused;
   }
   EXPECT_TRUE(absl::IsUnavailable(Ask(By(""))));
-  EXPECT_TRUE(spexd_->WaitForLine("\"grpc\""));  // why, in the log
+  EXPECT_TRUE(spexd_->WaitForLine("\"grpc\""));  // the log says why
   EXPECT_EQ(HttpGet(Http(), "/livez").first, 200);
 }
 
@@ -91,7 +91,7 @@ TEST_F(CertificatesTest, NewConnectionsGetTheNewCertificateWhileAStreamRuns) {
   const auto connects = [this](const std::string& authority, std::chrono::seconds patience) {
     return TlsChannel(authority)->WaitForConnected(std::chrono::system_clock::now() + patience);
   };
-  // The server looks once a second, and the channel tries again.
+  // The server checks its files once a second, and the channel tries again.
   EXPECT_TRUE(connects("next authority", std::chrono::minutes(1)));
   EXPECT_FALSE(connects("authority", std::chrono::seconds(1)));
 
@@ -173,7 +173,7 @@ TEST_F(CertificatesTest, DamageIsFoundInEachPartOfAFileAndNamed) {
   ASSERT_EQ(check().exit_code, 0) << check().output;
 
   const std::string nul(1, '\0');
-  const std::string body = good_authority.substr(good_authority.find('\n'));  // without the first line
+  const std::string body = good_authority.substr(good_authority.find('\n'));  // the tag, "MII..."
   std::string not_base64 = good_authority, not_asn1 = good_authority;
   not_base64[good_authority.size() / 2] = '!';
   not_asn1[good_authority.find('\n') + 1] = 'A';  // of the tag, "MII..."
@@ -219,12 +219,12 @@ TEST_F(CertificatesTest, FilesThatAreNotGoodLeaveTheOldCertificateInForce) {
   const std::string good_pem = ReadBytes(pem), good_key = ReadBytes(key),
                     good_authority = ReadBytes(authority);
   const auto metric = [this] { return HttpGet(Http(), "/metrics").second; };
-  // A file is replaced at once, so that the server never sees a half of it.
+  // Replaces a file atomically, so that the server never sees half of it.
   const auto replace = [this](const std::string& file, const std::string& bytes) {
     WriteBytes(folder_ / "next.pem", bytes);
     std::filesystem::rename(folder_ / "next.pem", file);
   };
-  WriteBytes(folder_ / "ca.pem", good_authority);  // for the clients, whatever the server's file becomes
+  WriteBytes(folder_ / "ca.pem", good_authority);  // for the clients, whatever the server's file contains
   client::ServerAddress worker = WithCertificate("worker");
   worker.tls_ca = folder_ / "ca.pem";
   const std::string next_pem = ReadBytes(certificates_.pem("next"));

@@ -1,4 +1,5 @@
-"""Checks a page's HTML: elements are closed in order, nothing is run or fetched from elsewhere. Prints its texts."""
+"""Checks a page's HTML: elements are closed in order, and nothing is run or fetched from elsewhere. Prints its
+texts."""
 import sys
 from html.parser import HTMLParser
 

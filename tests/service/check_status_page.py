@@ -1,7 +1,7 @@
-"""Looks at the operator's page in headless Chromium, on a phone and on a desk, and takes a picture of each.
+"""Checks the operator's page in headless Chromium, at the widths of a phone and of a desktop, and takes a picture of each.
 
 check_status_page.py URL FOLDER: writes status-420.png and status-1280.png; exit code 77 if Chromium is not installed.
-The page has one job under way and one that ended.
+The page must have one running job and one that has ended.
 """
 import os
 import sys
@@ -16,7 +16,7 @@ COLOURS = "Array.from(document.querySelectorAll('#ended .legend i'), (one) => ge
 
 def fits(browser, width):
     browser.look(width, 800)
-    browser.look(width, browser.value(ROOT + ".scrollHeight"))  # all of it, as the picture shall show
+    browser.look(width, browser.value(ROOT + ".scrollHeight"))  # all of it, as in the picture
     seen = browser.value("[innerWidth, %s.clientWidth, %s.scrollWidth]" % (ROOT, ROOT))
     check(seen == [width, width, width], seen)
 
@@ -26,7 +26,7 @@ def main():
     os.makedirs(pictures, exist_ok=True)
     with chromium() as browser:
         browser.open(url)
-        browser.call("Fetch.enable")  # holds the next request, by which the page reloads itself
+        browser.call("Fetch.enable")  # holds the next request, with which the page reloads itself
         check(browser.value("document.querySelectorAll('#under-way .bar').length") == 1)
         check(browser.value("document.querySelectorAll('#ended .bar').length") == 1)
         colours = browser.value(COLOURS)

@@ -14,11 +14,11 @@ namespace {
 
 using grpc::StatusCode;
 
-// What a Watch brought.
+// What a Watch has delivered.
 struct Seen {
   grpc::Status status;
-  std::vector<std::pair<uint64_t, std::string>> events;  // numbered ones, serialised
-  std::vector<int> bundles;                              // whole ones
+  std::vector<std::pair<uint64_t, std::string>> events;  // numbered events, serialised
+  std::vector<int> bundles;                              // complete bundles
   std::vector<std::string> states;
   bool accepted = false, summary = false;
   uint64_t last = 0;
@@ -96,7 +96,8 @@ class DetachedTest : public ServiceTest {
   bool WaitForState(const std::string& id, v1::DetachedState state) {
     return Eventually([&] { return Get(id).state() == state; });
   }
-  // The server's process dies: the next one finds the folder as it is now, whatever this one still writes.
+  // Simulates the death of the server's process: the next server gets a copy of the folder as it is now,
+  // whatever this one still writes.
   void DieAndStart() {
     namespace fs = std::filesystem;
     const std::string left = options_.jobs_dir + "+";
@@ -105,7 +106,7 @@ class DetachedTest : public ServiceTest {
     for (const auto& job : fs::directory_iterator(options_.jobs_dir + "/jobs")) {
       const std::string copy = left + "/jobs/" + job.path().filename().string();
       fs::create_directory(copy);
-      // The state first: what it tells is in the other files already.
+      // Copies the state first: everything that it claims is in the other files already.
       for (const char* first : {"state", "header"}) fs::copy(job.path() / first, copy);
       fs::copy(job.path(), copy, fs::copy_options::skip_existing | fs::copy_options::recursive);
     }
@@ -113,9 +114,9 @@ class DetachedTest : public ServiceTest {
     options_.jobs_dir = left;
     Start();
   }
-  // Once its results were acknowledged, or it was cancelled.
+  // Files of a job whose results were acknowledged, or that was cancelled.
   const std::vector<std::string> kOfEndedJob = {"header", "state"};
-  // Names of the files in a job's folder, sorted; none: there is no such folder.
+  // Returns the names of the files in a job's folder, sorted; none if the folder does not exist.
   std::vector<std::string> FilesOf(const std::string& id) const {
     std::vector<std::string> names;
     std::error_code none;
@@ -315,7 +316,7 @@ TEST_F(DetachedTest, AJobThatRanWhenTheServerDiedThreeTimesIsGivenUp) {
   const std::string poison = SubmitJob("poison"), waiting = SubmitJob("waiting");
   uint64_t watched = 0;
   for (int death = 1; death <= 3; ++death) {
-    // Its result of the first run stays, and a new one changes nothing.
+    // Its result of the first run stays, and further results change nothing.
     CloseGateAfter(death == 3 ? 2 : 1);
     ASSERT_TRUE(Eventually([&] { return Get(poison).runs() == static_cast<uint32_t>(death); }));
     ASSERT_TRUE(WaitForBundles(poison, death == 3 ? 2 : 1));
@@ -342,7 +343,7 @@ TEST_F(DetachedTest, AJobThatRanWhenTheServerDiedThreeTimesIsGivenUp) {
   EXPECT_EQ(Get(poison).runs(), 3u);
 }
 
-// The one that ran beside it may be the cause as well. So each of them is tried alone at last.
+// The job that ran beside it may be the cause as well, so each of them is finally tried alone.
 TEST_F(DetachedTest, AJobThatRanBesideOneThatIsGivenUpIsNotLost) {
   options_.max_running_jobs = 2;
   CloseGateAfter(0);
@@ -406,7 +407,7 @@ TEST_F(DetachedTest, AJobThatWasCancelledBeforeItsLastTryStaysCancelled) {
 }
 
 TEST_F(DetachedTest, ALongJobIsEnded) {
-  options_.max_job_seconds = 5;  // of the call that submits it, too
+  options_.max_job_seconds = 5;  // also limits the call that submits the job
   CloseGateAfter(0);
   Start();
   const Seen seen = Watch(SubmitJob("one"));
@@ -423,7 +424,7 @@ TEST_F(DetachedTest, AJobThatWaitsOrRunsPastItsDeadlineEndsThen) {
   for (const std::string& id : {running, waiting}) {
     const Seen seen = Watch(id);
     EXPECT_EQ(seen.status.error_code(), StatusCode::DEADLINE_EXCEEDED);
-    // A job that begins late may notice it before the store does.
+    // A job that begins late may notice the deadline before the store does.
     EXPECT_THAT(seen.status.error_message(), AnyOf(HasSubstr("1 seconds after it was submitted, its deadline"),
                                                    HasSubstr("the job's deadline has passed")));
     const v1::JobRecord record = Get(id);
@@ -647,7 +648,7 @@ TEST_F(DetachedTest, AFullFolderRefusesJobsWithADelayUntilOthersExpire) {
 }
 
 TEST_F(DetachedTest, AJobThatCannotKeepItsResultsSaysSo) {
-  options_.jobs_disk_bytes = 40000;  // less than a summary may take
+  options_.jobs_disk_bytes = 40000;  // less than a summary needs
   Start();
   const Seen seen = Watch(SubmitJob("one"));
   EXPECT_THAT(seen.status, StatusIs(StatusCode::RESOURCE_EXHAUSTED, HasSubstr("--jobs-disk-bytes is 40000")));
@@ -726,7 +727,7 @@ TEST_F(DetachedTest, ListsPageByPage) {
   bad.set_page_size(1001);
   EXPECT_TRUE(fails(bad));
   bad.set_page_size(0);
-  // What no page had: numbers in other notations, too, and the token of a page with something beside it.
+  // Tokens that no page had: numbers in other notations, and the token of a page with additions.
   request.set_page_token("");
   grpc::ClientContext context;
   v1::ListJobsResponse page;

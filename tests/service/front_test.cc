@@ -1,5 +1,5 @@
-// nginx, as deploy/nginx configures it, before the real spexd: jobs go through it, and clients that ask too
-// much end there.
+// nginx, as deploy/nginx configures it, in front of the real spexd: jobs pass through it, and excessive
+// requests of clients end there.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -31,7 +31,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// An address of this machine that stands for clients of another.
+// An address of this machine that stands for clients on another machine.
 constexpr char kCrowd[] = "127.0.0.9";
 constexpr int kPatienceSeconds = 20;
 
@@ -43,7 +43,7 @@ sockaddr_in Address(const std::string& host, int port) {
   return address;
 }
 
-// A connection from an address of this machine.
+// Connects from an address of this machine.
 FileDescriptor ConnectFrom(const std::string& from, int port) {
   FileDescriptor connection(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience = {kPatienceSeconds, 0};
@@ -55,14 +55,14 @@ FileDescriptor ConnectFrom(const std::string& from, int port) {
   return connection;
 }
 
-// Whether the proxy ended the connection.
+// Returns whether the proxy ended the connection.
 bool IsCut(const FileDescriptor& connection) {
   char byte;
   const ssize_t got = recv(connection.get(), &byte, 1, 0);
   return got == 0 || (got < 0 && errno == ECONNRESET);
 }
 
-// A frame of HTTP/2: length, type, flags, stream, payload.
+// Returns an HTTP/2 frame: length, type, flags, stream, payload.
 std::string Http2Frame(char type, char flags, uint32_t stream, const std::string& payload) {
   std::string frame;
   const auto append = [&frame](uint32_t value, int bytes) {
@@ -77,8 +77,8 @@ std::string Http2Frame(char type, char flags, uint32_t stream, const std::string
 constexpr char kHeaders = 1, kReset = 3, kGoAway = 7, kContinuation = 9;
 constexpr size_t kFrameHead = 9, kMaxPayload = 16384;
 
-// A request of these headers, whole and without a body, as the first stream of a connection: in one frame, or
-// in as many as it takes with at most so many bytes each.
+// Returns a complete request with these headers and without a body, as the first stream of a connection. It
+// consists of as few frames as possible, with at most `most` bytes of headers each.
 std::string RequestFrames(const std::string& headers, size_t most = kMaxPayload) {
   std::string frames;
   for (size_t at = 0; at < headers.size(); at += most) {
@@ -101,10 +101,10 @@ std::string RequestHeaders(const std::string& scheme, const std::string& te) {
          HeaderField("content-type", "application/grpc") + HeaderField("te", te);
 }
 
-// Rapid resets (CVE-2023-44487): streams of Extract that are begun and reset, some at once.
+// Rapid resets (CVE-2023-44487): streams of Extract that are begun and reset, some of them at once.
 struct Attack {
   const char* name;
-  const char* from;  // an address of its own: the front remembers addresses
+  const char* from;  // a separate address, because the front remembers addresses
   int streams, at_once;
   milliseconds before_reset, after_reset;
 };
@@ -114,7 +114,7 @@ constexpr Attack kAttacks[] = {
     {"reset 5 ms later", "127.0.0.4", 16000, 32, milliseconds(5), milliseconds(0)}};
 constexpr int kAllStreams = 52000;
 
-// Headers by which one request costs gRPC 1.51 much memory or time (CVE-2023-33953).
+// Headers with which one request costs gRPC 1.51 much memory or time (CVE-2023-33953).
 struct Flood {
   const char* name;
   std::string headers;
@@ -133,13 +133,13 @@ std::vector<Flood> Floods() {
           {"a table of 1 GiB", "\x3f\xe1\xff\xff\xff\x03" + request, kMaxPayload}};
 }
 
-// A client that knows no more of HTTP/2 than an attack needs.
+// A client that implements only as much of HTTP/2 as an attack needs.
 class Attacker {
  public:
   Attacker(std::string from, int port) : from_(std::move(from)), port_(port) {}
 
-  // Sends these frames on a new connection. Whether the front answers them with headers, resets their stream
-  // or ends their connection.
+  // Sends these frames on a new connection. Returns whether the front answers them with headers, resets their
+  // stream or ends their connection.
   bool IsAnswered(const std::string& frames) {
     if (!Connect()) return false;
     Write(frames);
@@ -151,8 +151,8 @@ class Attacker {
     return true;
   }
 
-  // Begins and resets the streams of the attack. A connection that the front ends is replaced. Returns the
-  // number of streams that were sent with their resets: fewer where the front takes no more connections.
+  // Begins and resets the streams of the attack. Replaces connections that the front ends. Returns the number
+  // of streams that were sent with their resets, which is lower if the front takes no more connections.
   int Run(const Attack& attack) {
     constexpr int kMaxInVain = 30;
     int sent = 0;
@@ -176,7 +176,7 @@ class Attacker {
       last += Http2Frame(kReset, 0, stream_, std::string("\0\0\0\x08", 4));
     }
     answers_.clear();
-    // The pace of the attack, no waits for something to happen.
+    // Waits only for the pace of the attack, not for an event.
     size_t wrote = Write(begins);
     alive_ = wrote == begins.size();
     if (apart) {
@@ -189,7 +189,7 @@ class Attacker {
     return static_cast<int>(wrote / bytes_of_each);
   }
   bool Connect() {
-    ERR_clear_error();  // of the connection before
+    ERR_clear_error();  // errors of the previous connection
     answers_.clear();
     connection_ = ConnectFrom(from_, port_);
     tls_.reset(SSL_new(context_.get()));
@@ -203,7 +203,7 @@ class Attacker {
     const std::string greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Http2Frame(4, 0, 0, "");
     return Write(greeting) == greeting.size();
   }
-  // Takes what has come. Whether the front has ended the connection.
+  // Reads what has arrived. Returns whether the front has ended the connection.
   bool Read() {
     char bytes[16384];
     int got;
@@ -211,8 +211,8 @@ class Attacker {
       answers_.append(bytes, static_cast<size_t>(got));
     return SSL_get_error(tls_.get(), got) != SSL_ERROR_WANT_READ;
   }
-  // Reads between the writes, so that answers that nobody takes do not hold up the front. The number of bytes
-  // written before it ended the connection.
+  // Writes, and reads between the writes so that unread answers do not block the front. Returns the number of
+  // bytes written before the front ended the connection.
   size_t Write(const std::string& bytes) {
     size_t written = 0;
     while (written < bytes.size() && !Read()) {
@@ -228,7 +228,7 @@ class Attacker {
     }
     return written;
   }
-  // Among the frames that came are headers, a reset or the connection's last.
+  // Returns whether the received frames include headers, a reset or the connection's last frame.
   bool HasAnswer() const {
     for (size_t at = 0; at + kFrameHead <= answers_.size();) {
       const auto byte = [&](size_t k) { return static_cast<unsigned char>(answers_[at + k]); };
@@ -252,10 +252,10 @@ class Attacker {
 
 class FrontTest : public SecuredServerTest {
  protected:
-  FrontTest() { signal(SIGPIPE, SIG_IGN); }  // a front ends connections while an attacker writes
+  FrontTest() { signal(SIGPIPE, SIG_IGN); }  // a front may end a connection while an attacker writes
   ~FrontTest() override {
     if (front_ == nullptr) return;
-    front_->Signal(SIGTERM);  // nginx's workers end with it
+    front_->Signal(SIGTERM);  // also ends nginx's workers
     front_->Wait();
   }
 
@@ -264,8 +264,8 @@ class FrontTest : public SecuredServerTest {
     KnowTokens({{"worker", "submit,read"}},
                client_authority_.empty() ? "" : "subject read certificate CN=worker,O=Lab\n");
     Start({"--listen", "127.0.0.1:0", "--identities", folder_ / "identities", "--header-seconds", "60"});
-    // Left open for nginx, which takes over the socket: the system chooses the port. nginx accepts on it as
-    // it is: where it blocked, so could a worker.
+    // Left open for nginx, which takes over the socket, because the system chooses the port. The socket does
+    // not block: otherwise a worker of nginx, which accepts on it as it is, could block.
     const FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
     sockaddr_in address = Address("127.0.0.1", 0);
     socklen_t size = sizeof(address);
@@ -301,7 +301,7 @@ class FrontTest : public SecuredServerTest {
     return server;
   }
   double Metric(const std::string& series) const { return ScrapedMetric(Http(), series); }
-  // Calls that reached spexd.
+  // Returns the number of calls that reached spexd.
   double Calls() const {
     double calls = 0;
     for (const char* decision : {"allowed", "unauthenticated", "denied"})
@@ -309,7 +309,7 @@ class FrontTest : public SecuredServerTest {
     return calls;
   }
 
-  // Who signs the certificates that the front asks clients for; "": it does not.
+  // The authority of the certificates that the front requires from clients; "": it requires none.
   std::string client_authority_;
   std::unique_ptr<Process> front_;
   int port_ = 0;
@@ -360,7 +360,7 @@ TEST_F(FrontTest, RapidResetsEndThereWhileOthersAreServed) {
   EXPECT_EQ(sent, kAllStreams) << "streams sent with their resets";
   EXPECT_LT(Calls(), sent / 20) << "calls that reached spexd";
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_streams") == 0; }));
-  constexpr double kStays = 32 << 20;  // threads and pools of gRPC
+  constexpr double kStays = 32 << 20;  // threads and pools of gRPC that remain
   EXPECT_TRUE(Eventually([&] { return Metric("process_resident_memory_bytes") < before + kStays; }))
       << Metric("process_resident_memory_bytes") << " bytes, before " << before;
 }
@@ -383,7 +383,7 @@ TEST_F(FrontTest, CallsBeyondTheRateAreToldWhenToComeAgain) {
 }
 
 TEST_F(FrontTest, HeadersByWhichGrpc151AbortsEndThere) {
-  // CVE-2023-1428: one of three, and more than 8 KiB of others after it.
+  // CVE-2023-1428: one of three headers, followed by more than 8 KiB of others.
   std::string others;
   for (int k = 0; k < 100; ++k) others += HeaderField(absl::StrCat("x-", k), std::string(100, 'x'));
   for (const std::string& headers :
@@ -404,7 +404,7 @@ TEST_F(FrontTest, FloodsOfHeadersEndThere) {
   }
 }
 
-// CVE-2023-32732: gRPC may end the whole connection, with all of its streams.
+// CVE-2023-32732: gRPC may end the whole connection with all its streams.
 TEST_F(FrontTest, BadBase64HarmsNoOtherCall) {
   const auto connection = *client::Connect(ThroughTheFront());
   const auto other = connection->Extract(client::Clock::now() + std::chrono::seconds(60));
@@ -444,7 +444,7 @@ TEST_F(FrontWithCertificatesTest, CallersNeedOneAndAToken) {
   const nlohmann::json allowed = AuditLine("GetCapabilities", "allowed");
   EXPECT_EQ(allowed["identity"], "worker");
   EXPECT_EQ(allowed["via"], "token");
-  // spexd does not learn the certificate's subject, which it knows.
+  // spexd does not learn the subject of the certificate, though it has an identity for it.
   client::ServerAddress without_token = WithCertificate("worker");
   without_token.token_file = "";
   EXPECT_THAT(Ask(without_token), StatusIs(absl::StatusCode::kUnauthenticated));

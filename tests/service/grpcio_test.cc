@@ -1,5 +1,5 @@
-// The contract in the eyes of another implementation: grpcio/client.py talks to a server of this process.
-// Every status code, health, reflection.
+// The contract as another implementation sees it: grpcio/client.py talks to a server in this process. Covers
+// every status code, health and reflection.
 #include <signal.h>
 
 #include <regex>
@@ -62,7 +62,7 @@ TEST_F(GrpcioTest, EndsTheWatchOfACancelledJobAsCancelled) {
   options_.jobs_dir = folder_ / "jobs";
   options_.max_running_jobs = 1;
   Start();
-  const auto held = HoldJobAtGate();  // the client's job waits behind it
+  const auto held = HoldJobAtGate();  // the client's job waits behind this one
   ASSERT_NE(held, nullptr);
   Process client = Client("cancelled");
   ExpectGood(&client);
@@ -103,7 +103,7 @@ TEST_F(GrpcioTest, KnowsItsCallers) {
 
 TEST_F(GrpcioTest, TellsByHealthThatItDrains) {
   Start();
-  const auto job = HoldJobAtGate();  // it keeps the drain from ending
+  const auto job = HoldJobAtGate();  // keeps the drain from ending
   ASSERT_NE(job, nullptr);
   Process client = Client("health");
   const bool serving = client.WaitForLine("serving");

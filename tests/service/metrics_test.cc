@@ -1,4 +1,4 @@
-// The metrics as Prometheus and its rules use them: part of service_engine_test.
+// The metrics as Prometheus and its rules use them; part of service_engine_test.
 #include "server/operation/metrics.h"
 
 #include <iterator>
@@ -25,7 +25,7 @@ class MetricsTest : public ServiceTest {
     device.name = "Fake GPU";
     engine_->Set([&](auto& b) { b.devices = {device}; });
   }
-  // What a server shows on a machine whose driver tells how busy its devices are.
+  // Returns the metrics of a server on a machine whose driver reports how busy its devices are.
   std::string WithDeviceUsage() {
     const FakeEngine engine(engine_);
     const auto monitor = DeviceMonitor::Load(FakeModule("fake_driver"), FakeModule("fake_driver"));
@@ -35,7 +35,8 @@ class MetricsTest : public ServiceTest {
     return Metrics().Text(sources);
   }
   using Labels = std::set<std::string>;
-  // The labels of each metric's series, without `le` of histograms. One entry: all series have the same.
+  // Returns the sets of labels of each metric's series, without `le` of histograms. One set: all series have
+  // the same labels.
   static std::map<std::string, std::set<Labels>> LabelsIn(const std::string& scrape) {
     std::map<std::string, std::set<Labels>> metrics;
     const std::regex label("[{,]([a-z_]+)=\"");
@@ -50,14 +51,14 @@ class MetricsTest : public ServiceTest {
     }
     return metrics;
   }
-  // The first group of each match.
+  // Returns the first group of each match.
   static std::set<std::string> Matches(const std::string& text, const std::regex& pattern) {
     std::set<std::string> found;
     for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at)
       found.insert((*at)[1]);
     return found;
   }
-  // The page's text from the first place of `begin` to the next empty line.
+  // Returns the page's text from the first occurrence of `begin` to the next empty line.
   static std::string PartOfThePage(const std::string& begin) {
     const std::string page = ReadBytes(SourceFolder() + "/docs/spexd.md");
     const size_t at = page.find(begin);
@@ -104,9 +105,9 @@ TEST_F(MetricsTest, HaveEverySeriesOfJobsAtZeroFromTheStart) {
   }
 }
 
-// Each `name{label="value"}` of the alerts, also with `=~`, `!=` and `!~` and with "value|value". Prometheus
-// adds the label `job`: of these, counters are at 0, and gauges have some value. Values that a selector
-// leaves out exist as well: else it would leave out nothing.
+// Checks each `name{label="value"}` of the alerts, also with `=~`, `!=` and `!~` and with "value|value".
+// Prometheus adds the label `job`. Of the named series, counters must be at 0, and gauges must have a value.
+// Values that a selector excludes must exist as well, otherwise it would exclude nothing.
 TEST_F(MetricsTest, HaveEverySeriesThatAlertsNameFromTheStart) {
   Start();
   const std::string scrape = Get("/metrics").second;

@@ -1,4 +1,4 @@
-// Every refusal of a call: its code, its delay where coming again can help, and its reason in the metrics.
+// Every refusal of a call: its code, its delay if a retry can help, and its reason in the metrics.
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,7 +29,7 @@ struct Refusal {
   Delay delay;
   // Starts a server, and returns the end of a call that it refuses.
   std::function<Answer(RefusalTest*)> provoke;
-  const char* words = "";  // of its message
+  const char* words = "";  // a part of its message
 };
 
 class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Refusal> {
@@ -61,7 +61,7 @@ class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Ref
         testing::LoadPsf(v1::PsfRegistry::NewStub(NewChannel()).get(), &context, header, &info);
     return Ended(status, context);
   }
-  // Without uploads. The jobs have different request ids.
+  // Submits a job without uploads. Each job has its own request id.
   Answer Submit(const v1::JobHeader& header) {
     grpc::ClientContext context;
     v1::SubmitReply reply;
@@ -81,7 +81,7 @@ class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Ref
     const grpc::Status status = stream->Finish();
     return Ended(status, context);
   }
-  // What `call` ends with while the server drains.
+  // Returns the end of `call` while the server drains.
   Answer WhileDraining(const std::function<Answer()>& call) {
     Start();
     const auto held = HoldJobAtGate();
@@ -92,7 +92,7 @@ class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Ref
     drain.join();
     return answer;
   }
-  // What `call` ends with while the only stream is taken.
+  // Returns the end of `call` while the only stream is taken.
   Answer BesideAStream(const std::function<Answer()>& call) {
     options_.jobs_dir = folder_ / "jobs";
     options_.max_streams = 1;
@@ -102,7 +102,7 @@ class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Ref
     EXPECT_TRUE(LetGo(held.get()).status.ok());
     return answer;
   }
-  // What `call` ends with while a job holds more than half of the memory for uploads.
+  // Returns the end of `call` while a job holds more than half of the memory for uploads.
   Answer BesideAnUpload(const std::function<Answer()>& call) {
     options_.jobs_dir = folder_ / "jobs";
     options_.max_upload_total_bytes = 100000;
@@ -112,7 +112,7 @@ class RefusalTest : public ServiceTest, public ::testing::WithParamInterface<Ref
     return call();
   }
 
-  // The value of all series of rejections together.
+  // Returns the sum of all series of rejections.
   double Rejections() const {
     double sum = 0;
     for (const std::string& line : std::vector<std::string>(absl::StrSplit(Get("/metrics").second, '\n'))) {

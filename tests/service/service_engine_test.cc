@@ -1,4 +1,4 @@
-// The engine as operators see it: health, readiness, devices, and the fate of jobs when it fails.
+// The engine as operators see it: health, readiness, devices, and what happens to jobs when it fails.
 #include <set>
 
 #include "absl/strings/match.h"
@@ -38,7 +38,7 @@ class EngineTest : public ServiceTest {
   void FailEngine(const std::string& why) {
     engine_->Set([&](auto& b) { b.health = absl::UnavailableError(why); });
   }
-  // Events of the log with this name, once the server is gone.
+  // Stops the server and returns the log's events with this name.
   std::vector<nlohmann::json> Logged(const std::string& event) {
     server_.reset();
     std::istringstream lines(log_.str());
@@ -70,7 +70,7 @@ TEST_F(EngineTest, ShowsItsDevicesInMetricsStatusAndPage) {
   EXPECT_EQ(status.engines(0).devices(1).index(), 2u);
   EXPECT_EQ(status.engines(0).devices(1).resident_bytes(), 502u);
   EXPECT_TRUE(status.engines(0).devices(1).healthy());
-  EXPECT_EQ(status.limits().max_running_jobs(), 16u);  // twice the engine's
+  EXPECT_EQ(status.limits().max_running_jobs(), 16u);  // twice the engine's number
   EXPECT_THAT(Get("/").second, HasSubstr("device 2, Fake GPU</span>2 jobs"));
 }
 
@@ -194,8 +194,8 @@ TEST_F(EngineTest, SaysWhyItRunsOnTheCpu) {
   EXPECT_EQ(logged[0]["cuda"], "no NVIDIA <driver> here");
 }
 
-// Names of metrics in a text, without the suffixes of histograms' series and without recorded series
-// ("level:metric:operation").
+// Returns the names of metrics in a text, without the suffixes of histograms' series and without recorded
+// series ("level:metric:operation").
 std::set<std::string> MetricNames(const std::string& text) {
   std::set<std::string> names;
   const std::string letters = "abcdefghijklmnopqrstuvwxyz0123456789_:";
@@ -227,7 +227,7 @@ TEST_F(EngineTest, AlertsAndDashboardAskForMetricsThatExist) {
   EXPECT_GT(names.size(), 10u);
   EXPECT_EQ(names.count("spexd_device_healthy"), 1u);
   for (const std::string& name : names) {
-    if (absl::StartsWith(name, "spexd_night_")) continue;  // of spex night, whose test looks for them
+    if (absl::StartsWith(name, "spexd_night_")) continue;  // metrics of spex night have their own test
     EXPECT_EQ(shown.count(name), 1u) << name;
   }
 }

@@ -34,7 +34,7 @@ float FloatAt(const std::string& bytes, size_t index) {
   return value;
 }
 
-// Every fibre once, the engine's values, checksums right.
+// Expects every fibre once, with the engine's values and right checksums.
 void ExpectAllSpectra(const Answer& answer, int first, int count, int bins = 51) {
   ASSERT_TRUE(answer.status.ok()) << answer.message();
   std::set<int> seen;
@@ -107,7 +107,7 @@ TEST_F(ExtractTest, TakesUploadsAndRawArraysAndGivesTheSameSpectra) {
   ExpectAllSpectra(raw, 0, kFibres);
   EXPECT_FALSE(raw.frame_info()->has_fibermap());
   EXPECT_EQ(raw.summary()->psf_hash(), uploaded.summary()->psf_hash());
-  EXPECT_EQ(engine_->seen().prepares, 1);  // the same PSF by another way
+  EXPECT_EQ(engine_->seen().prepares, 1);  // the same PSF from another source
 }
 
 TEST_F(ExtractTest, TakesThePsfByTheHashThatASummaryOrLoadPsfGave) {
@@ -237,7 +237,7 @@ TEST_F(ExtractTest, MapsTheEnginesErrorsAndExceptionsToTheirCodes) {
   header.set_bundle_size(5);
   ExpectRefused(Extract(header), StatusCode::INVALID_ARGUMENT, "too fine");
   engine_->Set([](auto& b) { b = {}; });
-  ExpectAllSpectra(Extract(header), 0, kFibres);  // nothing stuck
+  ExpectAllSpectra(Extract(header), 0, kFibres);  // nothing is stuck
 }
 
 TEST_F(ExtractTest, RefusesFilesThatAreNotWhatTheyShouldBe) {
@@ -361,7 +361,7 @@ TEST_F(ExtractTest, RefusesCompressedMessages) {
     grpc::ClientContext context;
     context.set_compression_algorithm(algorithm);
     v1::JobHeader header = PathHeader();
-    header.mutable_image()->mutable_raw()->set_name(std::string(100000, 'x'));  // else gRPC sends it as it is
+    header.mutable_image()->mutable_raw()->set_name(std::string(100000, 'x'));  // so that gRPC compresses it
     EXPECT_EQ(Extract(header, {}, &context).status.error_code(), StatusCode::UNIMPLEMENTED);
   }
   ExpectAllSpectra(Extract(PathHeader()), 0, kFibres);

@@ -1,4 +1,4 @@
-// Queueing, cancellation, deadlines, draining, health, metrics: an engine with a gate makes each moment last.
+// Queueing, cancellation, deadlines, draining, health, metrics. An engine with a gate makes each state last.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -20,7 +20,7 @@ using grpc::StatusCode;
 
 class LifecycleTest : public ServiceTest {
  protected:
-  // Like Begin, for a job that needs no more input.
+  // Does what Begin does, for a job without further input.
   std::unique_ptr<Call> BeginPath(std::chrono::milliseconds timeout = std::chrono::hours(1)) {
     auto call = Begin(PathHeader(), timeout);
     call->stream->WritesDone();
@@ -75,7 +75,7 @@ TEST_F(LifecycleTest, StopsAJobWhoseConnectionDies) {
   {
     const auto call = BeginPath();
     ASSERT_TRUE(AtGate(1));
-    // The stub, its stream and its channel go without a word to the server's handler.
+    // Stub, stream and channel disappear without a message to the server's handler.
   }
   EXPECT_TRUE(Cancelled(1));
   EXPECT_TRUE(Eventually([&] { return Status().jobs_running() == 0; }));
@@ -148,7 +148,7 @@ TEST_F(LifecycleTest, AClientThatDoesNotReadHoldsUpNobody) {
 
 TEST_F(LifecycleTest, AJobWaitsUntilTheResultsOfItsReaderWereRead) {
   options_.max_running_jobs = 3;
-  options_.max_result_bytes = 75000;  // those of one job
+  options_.max_result_bytes = 75000;  // the results of one job
   Start();
   CloseGateAfter(0);
   const auto first = BeginPath();
@@ -187,7 +187,7 @@ TEST_F(LifecycleTest, EndsJobsThatOutlastTheServersLimitWhetherTheyRunOrWait) {
                 StatusIs(StatusCode::DEADLINE_EXCEEDED,
                          HasSubstr("the job took 10 seconds, the limit of --max-job-seconds")));
   }
-  // The one that waits may have the slot for the moment between the end of the first and its own.
+  // The waiting job may have the slot for the moment between the first job's end and its own.
   EXPECT_TRUE(Eventually([&] { return Status().jobs_running() == 0 && Status().jobs_queued() == 0; }));
   EXPECT_EQ(Cancellations("receiving"), 1);
 }
@@ -330,7 +330,7 @@ TEST_F(LifecycleTest, IsAliveWhereItsGrpcPortAnswers) {
   Start();
   EXPECT_TRUE(ProbeGrpc(server_->grpc_address(), std::chrono::seconds(20)).ok());
   EXPECT_EQ(Get("/livez").first, 200);
-  // A listener that accepts nobody: connections wait in its queue.
+  // A listener that accepts no connection: they wait in its queue.
   const int deaf = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;

@@ -1,4 +1,4 @@
-// The real binary, with the real engine: signals, exit codes.
+// The real program, with the real engine: signals, exit codes.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -42,7 +42,7 @@ class ProcessTest : public ::testing::Test {
     SendHeader(stream.get(), header);
     return stream;
   }
-  // Reads to the end; the number of fibres that came.
+  // Reads to the end; returns the number of fibres that arrived.
   static int ReadAll(ExtractStream* stream, grpc::Status* status) {
     int fibres = 0;
     v1::ExtractEvent event;
@@ -86,14 +86,14 @@ TEST_F(ProcessTest, SighupChangesWhatIsLoggedFromThenOn) {
   EXPECT_EQ(spexd_->Wait(), 0);
 }
 
-// Threads that libraries started before main (OpenBLAS) block no signal, so the system may choose them.
+// Threads that libraries (OpenBLAS) started before main block no signal, so the system may choose them.
 TEST_F(ProcessTest, HeedsSignalsWhicheverThreadTheyReach) {
   Start();
   const int id = spexd_->id();
   for (const auto& thread : std::filesystem::directory_iterator(absl::StrCat("/proc/", id, "/task"))) {
     int number = 0;
     ASSERT_TRUE(absl::SimpleAtoi(thread.path().filename().string(), &number));
-    ASSERT_TRUE(syscall(SYS_tgkill, id, number, SIGHUP) == 0 || errno == ESRCH);  // it may have ended
+    ASSERT_TRUE(syscall(SYS_tgkill, id, number, SIGHUP) == 0 || errno == ESRCH);  // the thread may have ended
   }
   ASSERT_TRUE(spexd_->WaitForLine("\"reloaded\"")) << spexd_->output();
   ExpectServes();
@@ -162,7 +162,7 @@ TEST_F(ProcessTest, ServesMoreConnectionsThanItsSoftLimitOfDescriptors) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int k = 0; k < 100; ++k) {
     grpc::ChannelArguments own;
-    own.SetInt("spexd.test.channel", k);  // else gRPC shares one connection
+    own.SetInt("spexd.test.channel", k);  // otherwise gRPC shares one connection
     channels.push_back(grpc::CreateCustomChannel(ports_["grpc"].get<std::string>(),
                                                  grpc::InsecureChannelCredentials(), own));
     ASSERT_TRUE(channels.back()->WaitForConnected(std::chrono::system_clock::now() + std::chrono::minutes(1)))
@@ -174,7 +174,7 @@ TEST_F(ProcessTest, ServesMoreConnectionsThanItsSoftLimitOfDescriptors) {
 TEST_F(ProcessTest, ServesAndExitsThoughNobodyReadsItsLog) {
   Start();
   ASSERT_GT(fcntl(spexd_->output_pipe(), F_SETPIPE_SZ, 4096), 0);
-  for (int job = 0; job < 20; ++job) ExpectServes();  // several pipes full of lines
+  for (int job = 0; job < 20; ++job) ExpectServes();  // lines for several pipes
   EXPECT_EQ(HttpGet(Http(), "/livez").first, 200);
   spexd_->Signal(SIGTERM);
   EXPECT_EQ(spexd_->WaitUnread(), 0);

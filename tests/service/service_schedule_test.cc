@@ -11,7 +11,7 @@ using grpc::StatusCode;
 
 class ServiceScheduleTest : public ServiceTest {
  protected:
-  // A server with one slot and a gate that holds it.
+  // Starts a server with one slot and a gate that holds it.
   void StartWith(const std::vector<std::string>& identities) {
     std::string text;
     for (const std::string& name : identities)
@@ -36,7 +36,7 @@ class ServiceScheduleTest : public ServiceTest {
     call->stream->WritesDone();
     return call;
   }
-  // Reads until the job is in that state; false if the stream ended before.
+  // Reads until the job is in that state; returns false if the stream ends first.
   static bool Reaches(Call* call, const std::string& state) {
     v1::ExtractEvent event;
     while (call->stream->Read(&event)) {
@@ -44,11 +44,11 @@ class ServiceScheduleTest : public ServiceTest {
     }
     return false;
   }
-  // A job that waits in the queue.
+  // Puts a job into the queue.
   std::unique_ptr<Call> Queue(const std::string& identity, int priority = 0) {
     const double before = Metric("spexd_queue_ready_jobs");
     auto call = Begin(identity, priority);
-    EXPECT_TRUE(Reaches(call.get(), "queued"));  // it is told so just before it joins the queue
+    EXPECT_TRUE(Reaches(call.get(), "queued"));  // the event is sent just before the job joins the queue
     EXPECT_TRUE(Eventually([&] { return Metric("spexd_queue_ready_jobs") > before; }));
     return call;
   }
@@ -99,15 +99,15 @@ TEST_F(ServiceScheduleTest, AJobWhoseDeadlinePassesInTheQueueEndsThen) {
 
 TEST_F(ServiceScheduleTest, AReaderWhoseResultsFillTheMemoryGetsNoMoreSlotsAndOthersWaitWithTheirs) {
   options_.max_running_jobs = 3;
-  options_.max_result_bytes = 75000;  // those of one job
+  options_.max_result_bytes = 75000;  // the results of one job
   StartWith({"slow", "other"});
   const auto first = Begin("slow");
   ASSERT_TRUE(AtGate(1));
   const auto second = Queue("slow");
   const auto waiting = Begin("other");
-  // The job of another reader has a slot and waits for memory; then that reader gets no more slots either.
+  // The other reader's job has a slot and waits for memory. After that the reader gets no more slots either.
   ASSERT_TRUE(Reaches(waiting.get(), "reading"));
-  // It holds its part a moment after it was told that it reads: until then a further job gets a slot.
+  // It takes its memory a moment after the event that it reads; until then a further job gets a slot.
   const double before = Metric("spexd_queue_ready_jobs");
   const auto waits = [&] { return Metric("spexd_queue_ready_jobs") > before; };
   for (;;) {

@@ -99,7 +99,7 @@ TEST_F(JobBoardTest, CutsLongMessages) {
 
 class StatusPageTest : public ServiceTest {
  protected:
-  // The texts of the page, a line each, once its HTML was found good.
+  // Checks the page's HTML and returns its texts, one per line.
   std::string TextsOf(const std::string& page) {
     WriteText(folder_ / "page.html", page);
     const CommandResult checked =
@@ -107,7 +107,7 @@ class StatusPageTest : public ServiceTest {
     EXPECT_EQ(checked.exit_code, 0) << checked.output;
     return checked.output;
   }
-  // Starts a job that waits at the engine's gate with one of its bundles done.
+  // Starts a job that waits at the engine's gate after one of its bundles.
   std::unique_ptr<Stream> BeginJob(v1::Extraction::Stub* stub, grpc::ClientContext* context,
                                    const v1::JobHeader& header) {
     engine_->Set([](auto& b) {
@@ -231,7 +231,7 @@ TEST_F(StatusPageTest, HasBarsOfStagesAndOfThroughput) {
   StatusPageContent content;
   content.jobs.spectra[59] = 500;
   content.jobs.spectra[10] = 250;
-  // Two seconds: half of them queued, a quarter preparing, and a quarter of extracting on several threads.
+  // Two seconds: half in the queue, a quarter preparing, a quarter extracting on several threads.
   content.jobs.ended.push_back(
       {.id = "1",
        .image = "a.fits",

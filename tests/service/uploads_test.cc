@@ -1,4 +1,4 @@
-// The memory of uploads, which identities share and streams hold: Extract, Submit and LoadPsf alike.
+// The memory for uploads, which identities share and streams hold, in Extract, Submit and LoadPsf.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -19,7 +19,7 @@ using grpc::StatusCode;
 
 constexpr int64_t kMiB = 1 << 20;
 
-// A call that uploads one input. `token` is its identity's, "" for none.
+// A call that uploads one input. `token`: that of its identity, "" for none.
 class UploadCall {
  public:
   explicit UploadCall(const std::string& token) {
@@ -28,7 +28,7 @@ class UploadCall {
   virtual ~UploadCall() = default;
   // Sends the next bytes of the upload; false if the call has ended.
   virtual bool Send(const std::string& bytes) = 0;
-  // Sends that the upload is complete.
+  // Reports that the upload is complete.
   virtual void Complete() = 0;
   // Waits for the end of the call.
   virtual Answer End() = 0;
@@ -37,7 +37,7 @@ class UploadCall {
   grpc::ClientContext context_;
 };
 
-// Of Extract or Submit.
+// Sends a chunk of an upload of Extract or Submit.
 template <typename Request>
 bool SendChunk(grpc::internal::WriterInterface<Request>* stream, const std::string& bytes, uint64_t* sent) {
   Request request;
@@ -163,14 +163,14 @@ class UploadsTest : public ServiceTest {
     }
     return nullptr;
   }
-  // A call that declares so many bytes and sends none.
+  // Begins a call that declares `bytes` bytes and sends none.
   std::unique_ptr<UploadCall> Declare(Kind kind, int64_t bytes, const std::string& identity = "") {
     v1::JobHeader header = PathHeader();
     header.mutable_image()->mutable_upload()->set_name("image.fits");
     header.mutable_image()->mutable_upload()->set_bytes(static_cast<uint64_t>(bytes));
     return Begin(kind, identity, header, bytes);
   }
-  // The end of a call that uploads what is right.
+  // Returns the end of a call with a correct upload.
   Answer Upload(Kind kind, const std::string& identity = "") {
     const std::string bytes =
         kind == Kind::kLoadPsf ? ReadBytes(folder_ / "psf.fits") : RawArrays(kRows, kColumns);
@@ -211,7 +211,7 @@ TEST_F(UploadsTest, ARefusedIdentityLearnsItsPartAndWhenToComeAgain) {
 }
 
 TEST_F(UploadsTest, UploadsThatOnlyTrickleEndWhenOthersWait) {
-  options_.max_upload_total_bytes = 60000;  // what is uploaded later takes 57600
+  options_.max_upload_total_bytes = 60000;  // a later upload takes 57600
   Start();
   std::vector<std::unique_ptr<UploadCall>> slow;
   for (const Kind kind : kKinds) slow.push_back(Declare(kind, 20000));

@@ -1,4 +1,4 @@
-// Which commit a program says that it was built from: of git's sources, of an archive of them, and of
+// The commit from which a program says that it was built: for git's sources, for an archive of them, and for
 // neither.
 #include "core/base/version.h"
 
@@ -33,7 +33,7 @@ class VersionTest : public ::testing::Test {
     Git({"add", "."});
     Git({"commit", "--quiet", "-m", "All"});
   }
-  // What a build of these sources would write.
+  // Returns the header that a build of these sources would write.
   std::string WrittenFor(const std::filesystem::path& sources, const std::string& given = "") {
     const std::string header = folder_ / "commit.h";
     EXPECT_THAT(RunCommand({"cmake", "-DSOURCE=" + sources.string(), "-DOUTPUT=" + header,

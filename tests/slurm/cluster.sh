@@ -38,7 +38,7 @@ skip_without_slurm() {
   [ "$(id -u)" -eq 0 ] || { echo "$1: skipped: slurmd needs root"; exit 77; }
 }
 
-# free_ports COUNT: ports that nobody uses now.
+# free_ports COUNT: prints ports that are not in use.
 free_ports() {
   python3 -c 'import socket, sys
 sockets = [socket.socket() for _ in range(int(sys.argv[1]))]
@@ -46,7 +46,7 @@ for one in sockets: one.bind(("127.0.0.1", 0))
 print(*(one.getsockname()[1] for one in sockets))' "$1"
 }
 
-# show_cluster FOLDER: what its jobs do, and the ends of all logs.
+# show_cluster FOLDER: prints the states of its jobs and the ends of all logs.
 show_cluster() {
   [ "${#daemons[@]}" -lt 2 ] || squeue -o "%i %j %T %r" || true
   tail -n 20 "$1"/*.out "$1"/slurm*.log "$1"/logs/* || true
@@ -54,19 +54,20 @@ show_cluster() {
 
 daemons=()
 stop_cluster() {
-  # Once slurmctld was started, SLURM_CONF names this cluster, never another one that this machine belongs to. Jobs outlive slurmd.
+  # Once slurmctld was started, SLURM_CONF names this cluster, never another one that this machine belongs to. Jobs survive
+  # slurmd.
   if [ "${#daemons[@]}" -ge 2 ]; then
     scancel -u root 2>/dev/null || true
     until_true 60 no_jobs || true
   fi
-  # The last started first.
+  # Ends daemons in the reverse order of their start.
   for ((k = ${#daemons[@]} - 1; k >= 0; --k)); do
     kill -TERM "${daemons[k]}" 2>/dev/null || true
     wait "${daemons[k]}" 2>/dev/null || true
   done
 }
 
-# until_true SECONDS COMMAND...: waits for the command to succeed; else says which did not, and fails.
+# until_true SECONDS COMMAND...: waits until the command succeeds; otherwise names the command and fails.
 until_true() {
   local end=$((SECONDS + $1))
   shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A night of many small frames on a real Slurm whose servers and tasks are killed, and its speed beside that of the same
-# servers without Slurm and without a list. Exit code 77: skipped, with the reason.
+# Extracts a night of many small frames on a real Slurm cluster whose servers and tasks are killed, and compares its speed with
+# that of the same servers without Slurm and without a list. Exits with 77 and the reason if skipped.
 #
 #   slurm_night_test.sh BIN_FOLDER FRAMES
 set -euo pipefail
@@ -29,7 +29,7 @@ for _ in 1 2; do
   start=$(date +%s.%N)
   night=$(submit --array=1-2 "$batch/night.sbatch")
   until_true 600 has_recorded "$frames"
-  # The last record's time, not that at which this script sees it.
+  # Uses the time of the last record, not the time at which this script sees it.
   listed+=("$(echo "$(stat -c %.9Y "$record") - $start" | bc)")
   until_true 60 has_ended "$night"
 done
@@ -46,24 +46,24 @@ night=$(submit --array=1-2 "$batch/night.sbatch")
 for k in $(seq 8); do
   until_true 600 has_recorded $((k * frames / 9))
   case $((k % 4)) in
-  1) # A server that gets no time to drain; another takes its place.
+  1) # A server without time to drain; another takes its place.
     scancel --signal=KILL "$first"
     until_true 60 has_ended "$first"
     first=$second
     second=$(start_server)
     ;;
-  2) # A node that fails: nobody removes the file that names its server.
+  2) # A node fails, and nobody removes the file that names its server.
     scontrol listpids "$first" | awk 'NR > 1 && $1 > 0 {print $1}' | xargs kill -KILL
     until_true 60 has_ended "$first"
     [ -e "$SPEXD_SHARED/endpoints/$first" ]
     first=$second
     second=$(start_server)
     ;;
-  3) # A task; it is submitted again, with the same part.
+  3) # A task, which is then submitted again with the same part.
     scancel --signal=KILL "${night}_1" 2>/dev/null || true  # it may have ended
     night=$(submit --array=1-2 "$batch/night.sbatch")
     ;;
-  0) # A task goes back into the queue.
+  0) # A task goes back to the queue.
     scontrol requeue "${night}_2" 2>/dev/null || true
     ;;
   esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A night on a real Slurm: servers as jobs, an array job over the frames, a server that is pre-empted and comes back.
-# Exit code 77: skipped, with the reason.
+# Runs a night on a real Slurm cluster: servers as jobs, an array job over the frames, a server that is pre-empted and comes
+# back. Exits with 77 and the reason if skipped.
 #
 #   slurm_test.sh BIN_FOLDER
 set -euo pipefail
@@ -53,7 +53,7 @@ until_true 60 has_lost_a_server
 until_true 60 bash -c "squeue -h -j $urgent -o %T | grep -q RUNNING"
 grep -q '"event":"draining"' "$folder"/logs/spexd-*.log
 touch "$folder/go-on"
-# Slurm lets what it put back wait for two minutes.
+# Slurm delays a requeued job by two minutes; this ends the delay.
 until_true 30 bash -c "squeue -h -r -t PENDING -o %A | xargs -rI{} scontrol update jobid={} starttime=now && squeue -h -r -t RUNNING -o %j | grep -c spexd | grep -q 2"
 until_true 30 has_servers 2
 

@@ -1,5 +1,5 @@
-// Where the sources and the build lie. Only build_paths.cc is compiled with these paths, so that the compiler
-// cache has the objects of all other tests for other clones.
+// Paths of the sources and the build. Only build_paths.cc is compiled with these paths, so that the compiler
+// cache can use the objects of all other tests in other clones.
 #ifndef SPEXD_TESTS_SUPPORT_BUILD_PATHS_H_
 #define SPEXD_TESTS_SUPPORT_BUILD_PATHS_H_
 

@@ -1,4 +1,5 @@
-"""Headless Chromium as a user drives it: keys, mouse, fingers, screenshots; by the DevTools protocol over two pipes."""
+"""Drives headless Chromium as a user does: keys, mouse, fingers, screenshots. Uses the DevTools protocol over two
+pipes."""
 import base64
 import contextlib
 import json
@@ -11,7 +12,7 @@ import tempfile
 import time
 
 SKIPPED = 77
-PATIENCE = 60  # seconds for one answer of a busy machine
+PATIENCE = 60  # seconds; for one answer on a busy machine
 
 
 def installed():
@@ -25,7 +26,7 @@ def check(true, *what):
 
 @contextlib.contextmanager
 def chromium():
-    """A tab that is closed at the end. Where Chromium is not installed, ends the program with code SKIPPED."""
+    """Provides a tab that is closed at the end. If Chromium is not installed, the program exits with code SKIPPED."""
     if not installed():
         print("Chromium is not installed")
         sys.exit(SKIPPED)
@@ -38,7 +39,7 @@ def chromium():
 
 
 class Chromium:
-    """One tab. `errors` and `requests` gather what its console and its network saw."""
+    """One tab. `errors` and `requests` collect the errors of its console and the requests of its network."""
 
     def __init__(self, folder):
         ours_in, theirs_out = os.pipe()
@@ -118,7 +119,7 @@ class Chromium:
         self.wait_for("Page.loadEventFired")
 
     def value(self, expression):
-        """What an expression of JavaScript is worth, once the page has drawn."""
+        """Returns the value of a JavaScript expression, after the page has been drawn."""
         whole = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(%s))))" % expression
         answer = self.call("Runtime.evaluate", expression=whole, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
@@ -126,7 +127,7 @@ class Chromium:
         return answer["result"].get("value")
 
     def look(self, width, height, dark=False, phone=False):
-        """Size of the window, and the colours that the user prefers."""
+        """Sets the size of the window and the colour scheme that the user prefers."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if phone else 1,
                   mobile=phone)
         self.call("Emulation.setTouchEmulationEnabled", enabled=phone)
@@ -154,7 +155,7 @@ class Chromium:
             self.mouse("mouseReleased", x, y, button="left", clickCount=count)
 
     def fingers(self, *paths):
-        """Fingers that each go along a path of (x, y), together; then they leave."""
+        """Moves fingers together, each along a path of (x, y), and then lifts them."""
         for step, points in enumerate(zip(*paths)):
             self.call("Input.dispatchTouchEvent", type="touchStart" if step == 0 else "touchMove",
                       touchPoints=[{"x": x, "y": y, "id": k} for k, (x, y) in enumerate(points)])

@@ -1,4 +1,4 @@
-// Waiting for what another thread or process will do.
+// Waits for the work of another thread or process.
 #ifndef SPEXD_TESTS_SUPPORT_EVENTUALLY_H_
 #define SPEXD_TESTS_SUPPORT_EVENTUALLY_H_
 
@@ -8,7 +8,7 @@
 
 namespace spexd::testing {
 
-// Asks for `condition` every millisecond until it holds; returns false if it does not within a minute.
+// Checks `condition` every millisecond until it holds. Returns false if it does not hold within a minute.
 inline bool Eventually(const std::function<bool()>& condition) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!condition()) {

@@ -11,10 +11,10 @@ namespace {
 
 using Routine = void* (*)(void*);
 
-// Threads that can still be started before one cannot; negative: it has failed, or nothing is to fail.
+// Number of threads that can still be started before one fails; negative: it has failed, or none is to fail.
 std::atomic<int> threads_left = -1;
 std::atomic<bool> failed = false;
-// What each std::thread begins with, as a first one shows.
+// The routine with which each std::thread begins, learned from a first thread.
 std::atomic<Routine> of_std_threads = nullptr;
 thread_local bool learning = false;
 

@@ -1,4 +1,4 @@
-// How quick the service must be and how little memory it may keep, and when tests can tell.
+// Limits of the service's time and memory, and when tests can check them.
 #ifndef SPEXD_TESTS_SUPPORT_IDLE_MACHINE_H_
 #define SPEXD_TESTS_SUPPORT_IDLE_MACHINE_H_
 
@@ -7,10 +7,12 @@
 
 namespace spexd::testing {
 
-// Whether $SPEXD_IDLE_MACHINE tells that nothing else runs on this machine, as the second tier of tests does.
+// Returns whether $SPEXD_IDLE_MACHINE says that nothing else runs on this machine, as in the second tier of
+// tests.
 inline bool IsIdleMachine() { return std::getenv("SPEXD_IDLE_MACHINE") != nullptr; }
 
-// `limit` on an idle machine. Elsewhere two minutes, because a busy machine may hold up anything: then tests show only that it ends.
+// Returns `limit` on an idle machine, otherwise two minutes: a busy machine may delay anything, so tests then
+// show only that work ends.
 inline std::chrono::duration<double> OnAnIdleMachine(std::chrono::duration<double> limit) {
   return IsIdleMachine() ? limit : std::chrono::minutes(2);
 }

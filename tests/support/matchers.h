@@ -1,5 +1,5 @@
-// GoogleTest, the matchers that tests use most by their short names in every namespace of spexd, and matchers
-// of how calls and programs end.
+// Includes GoogleTest, gives the most used matchers short names in every namespace of spexd, and adds
+// matchers for the results of calls and programs.
 #ifndef SPEXD_TESTS_SUPPORT_MATCHERS_H_
 #define SPEXD_TESTS_SUPPORT_MATCHERS_H_
 
@@ -25,7 +25,7 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
-// An absl::Status or a grpc::Status of this code, whose message matches.
+// Matches an absl::Status or a grpc::Status with this code and a matching message.
 MATCHER_P2(StatusIs, code, message, "") {
   const auto matches = [&](const auto& actual, const std::string& text) {
     *result_listener << "which is " << static_cast<int>(actual) << ": " << text << " ";
@@ -50,7 +50,7 @@ MATCHER(IsOk, "") {
   return arg.ok();
 }
 
-// A RunResult or a CommandResult of this exit code, whose output matches.
+// Matches a RunResult or a CommandResult with this exit code and matching output.
 MATCHER_P2(ExitsWith, code, output, "") {
   *result_listener << "whose output is " << arg.output << " ";
   if constexpr (requires { arg.exit_code; }) {

@@ -137,7 +137,7 @@ RunResult Spex(std::vector<std::string> arguments, const ProcessOptions& options
 
 TestServer::TestServer(const std::vector<std::string>& arguments, const ProcessOptions& options) {
   const std::string port_file = folder_ / "ports.json", log = folder_ / "log";
-  // The log goes to a file, since nobody reads while the server runs; the end of stdout tells that it died.
+  // The log goes to a file, because nobody reads while the server runs. The end of stdout shows that it died.
   std::vector<std::string> command = {"sh",
                                       "-c",
                                       "exec \"$0\" \"$@\" 2> '" + log + "'",

@@ -1,4 +1,4 @@
-// Child processes and a spexd server for tests that use the programs as a user does.
+// Child processes and a spexd server, for tests that use the programs as a user does.
 #ifndef SPEXD_TESTS_SUPPORT_PROCESS_H_
 #define SPEXD_TESTS_SUPPORT_PROCESS_H_
 
@@ -13,34 +13,34 @@
 
 namespace spexd::testing {
 
-// The folder of the binaries: $SPEXD_BIN, else the one that holds this test.
+// Returns the folder of the programs: $SPEXD_BIN, else the folder of this test.
 std::string BinFolder();
 
-// The words of one command line, then those of the other.
+// Concatenates the words of two command lines.
 std::vector<std::string> Joined(std::vector<std::string> first, const std::vector<std::string>& second);
 
 struct ProcessOptions {
-  std::string folder = {};                    // folder to start in; "": the current one
-  int64_t max_file_bytes = -1;                // RLIMIT_FSIZE: what a full disk looks like
+  std::string folder = {};                    // working folder; "": the current one
+  int64_t max_file_bytes = -1;                // RLIMIT_FSIZE, which simulates a full disk
   int max_descriptors = -1;                   // RLIMIT_NOFILE
-  std::vector<std::string> environment = {};  // NAME=value, added to this process's
+  std::vector<std::string> environment = {};  // NAME=value, added to this process's own
 };
 
-// A child process; killed when this test dies. stdout and stderr come through one pipe.
+// A child process. It is killed when this test dies. stdout and stderr share one pipe.
 class Process {
  public:
   explicit Process(const std::vector<std::string>& command, const ProcessOptions& options = {});
-  ~Process();  // kills it if it still runs
+  ~Process();  // kills the process if it still runs
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Waits for a line that contains `text`; false if the output ended without one. `line`: the whole of it.
+  // Waits for a line that contains `text`; false if the output ends without one. `line`: gets the whole line.
   bool WaitForLine(const std::string& text, std::string* line = nullptr);
   void Signal(int number);
   pid_t id() const { return pid_; }
-  // Reads all output and waits; the exit code, or 128 + the signal that ended it.
+  // Reads all output, waits, and returns the exit code, or 128 + the signal that ended the process.
   int Wait();
-  // Waits without reading any output.
+  // Waits without reading any output. Returns the same as Wait.
   int WaitUnread();
   const std::string& output() const { return output_; }
   int output_pipe() const { return pipe_; }
@@ -61,10 +61,10 @@ struct RunResult {
   int code = -1;
   std::string output;
 };
-// Runs spex to its end.
+// Runs spex and waits for its end.
 RunResult Spex(std::vector<std::string> arguments, const ProcessOptions& options = {});
 
-// spexd on ports chosen by the kernel; answers when the constructor returns. Ended by SIGTERM.
+// A spexd on ports that the kernel chooses. It answers when the constructor returns, and is ended by SIGTERM.
 class TestServer {
  public:
   explicit TestServer(const std::vector<std::string>& arguments, const ProcessOptions& options = {});

@@ -42,7 +42,7 @@ CommandResult RunCommand(const std::vector<std::string>& arguments) {
 }
 
 CommandResult RunPython(std::vector<std::string> arguments) {
-  // The distribution's own, which the packages are installed for; another one may come first on PATH.
+  // The distribution's Python, for which the packages are installed. Another one may come first on PATH.
   arguments.insert(arguments.begin(), "/usr/bin/python3");
   return RunCommand(arguments);
 }

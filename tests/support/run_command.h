@@ -15,7 +15,7 @@ struct CommandResult {
 // Runs a program (found on PATH) without stdin and waits for its end.
 CommandResult RunCommand(const std::vector<std::string>& arguments);
 
-// RunCommand with the Python that has numpy, astropy and fitsio.
+// Runs the Python that has numpy, astropy and fitsio.
 CommandResult RunPython(std::vector<std::string> arguments);
 
 }  // namespace spexd::testing

@@ -1,8 +1,8 @@
-// Preloaded into a program (LD_PRELOAD), sets its wall clock: what clock_gettime, gettimeofday and time say
-// is off by the nanoseconds that the file named by SPEXD_CLOCK_FILE holds as an int64_t. The file may change
-// while the program runs. As when an operator sets a real clock, waits until a time of that clock end by its
-// new time, and the monotonic clocks go on. (libfaketime leaves out futex, on which Abseil, and so gRPC,
-// waits until a time of the wall clock.)
+// Sets the wall clock of a program into which it is preloaded (LD_PRELOAD). It adds nanoseconds to the
+// results of clock_gettime, gettimeofday and time: the int64_t in the file that SPEXD_CLOCK_FILE names, which
+// may change while the program runs. As if an operator had set a real clock, waits until a wall-clock time
+// end by the new time, and monotonic clocks are not affected. libfaketime lacks futex, by which Abseil, and
+// so gRPC, waits until a wall-clock time.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 namespace {
 
 constexpr int64_t kSecond = 1000000000;
-constexpr int64_t kSlice = kSecond / 50;  // of a wait: how soon it hears of a new time
+constexpr int64_t kSlice = kSecond / 50;  // of a wait: the delay after which it notices a new time
 
 const std::atomic<int64_t>* MapFile() {
   static std::atomic<int64_t> none = 0;
@@ -44,7 +44,7 @@ Function* Next(const char* name) {
 }
 
 int64_t Nanoseconds(const timespec& time) { return time.tv_sec * kSecond + time.tv_nsec; }
-// A time before 1970 has negative seconds, but its nanoseconds count forwards as all do.
+// A time before 1970 has negative seconds; its nanoseconds still count forwards.
 timespec Time(int64_t nanoseconds) {
   const int64_t rest = (nanoseconds % kSecond + kSecond) % kSecond;
   return {(nanoseconds - rest) / kSecond, rest};
@@ -59,7 +59,7 @@ int64_t TrueNow() {
 
 using Syscall = long(long, long, long, long, long, long, long);
 
-// FUTEX_WAIT_BITSET until a time of the wall clock, in slices, so that it follows that clock.
+// Waits by FUTEX_WAIT_BITSET until a wall-clock time, in slices, so that it follows the changed clock.
 long WaitOnFutex(Syscall* next, const long* a) {
   const int64_t end = Nanoseconds(*reinterpret_cast<const timespec*>(a[3]));
   for (;;) {

@@ -1,4 +1,4 @@
-// A folder of its own for each test, removed at its end.
+// A separate folder for each test, removed at its end.
 #ifndef SPEXD_TESTS_SUPPORT_TEMP_FOLDER_H_
 #define SPEXD_TESTS_SUPPORT_TEMP_FOLDER_H_
 
@@ -16,14 +16,14 @@ class TempFolder {
 
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  // Names of what is in it, hidden files too, sorted.
+  // Returns the names of its entries, including hidden files, sorted.
   std::vector<std::string> Entries() const;
 
  private:
   std::string path_;
 };
 
-// Whole files as strings; a missing one reads as "".
+// Read and write whole files as strings. A missing file reads as "".
 std::string ReadBytes(const std::string& path);
 void WriteBytes(const std::string& path, const std::string& bytes);
 

@@ -1,5 +1,5 @@
-// The main function of the test programs: GoogleTest's, with the flag --source. A program of several files
-// runs the tests of one of them by --source=FILE, which may be repeated and goes with a --gtest_filter that
+// The main function of the test programs: GoogleTest's, with the flag --source. In a program of several
+// files, --source=FILE runs the tests of one file. It may be repeated and combined with a --gtest_filter that
 // leaves cases out.
 #include <cstdio>
 #include <set>

@@ -1,5 +1,5 @@
-// How long work goes on after a stop was requested. Only tests of the second tier measure it (docs/development.md): in
-// the first, they show that work ends once a stop was requested.
+// The time for which work continues after a stop was requested. Only tests of the second tier measure it
+// (docs/development.md). Tests of the first tier show only that work ends after a stop was requested.
 #ifndef SPEXD_TESTS_SUPPORT_TIME_TO_STOP_H_
 #define SPEXD_TESTS_SUPPORT_TIME_TO_STOP_H_
 
@@ -22,8 +22,9 @@ inline double ProcessorSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// Processor seconds that `work`, which has one thread, goes on after a deadline `after` seconds from now:
-// other programs on the machine do not count. Negative: it had ended before.
+// Returns the processor seconds for which `work`, which has one thread, continues after a deadline `after`
+// seconds from now. Other programs on the machine do not count. Negative if the work ended before the
+// deadline.
 template <typename Work>
 double SecondsToStop(double after, const Work& work) {
   std::stop_source stop;
@@ -38,7 +39,7 @@ double SecondsToStop(double after, const Work& work) {
   const bool stopped = work(stop.get_token()).code() == absl::StatusCode::kCancelled;
   if (!stopped) return -1;
   const double end = ProcessorSeconds();
-  at_stop.wait(0);  // the work may end before the time is noted
+  at_stop.wait(0);  // the work may end before the time is recorded
   return std::max(end - at_stop, 0.0);
 }
 

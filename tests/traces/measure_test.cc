@@ -32,7 +32,7 @@ TraceShifts MeasureWith(const ShiftedFrame& frame, const TraceShiftOptions& opti
 }
 TraceShifts Measure(const ShiftedFrame& frame) { return MeasureWith(frame, TraceShiftOptions()); }
 
-// Limits in pixels for frames of 50 fibres and 700 rows, several times their photon limit.
+// Limits in pixels for frames of 50 fibres and 700 rows, several times the limit set by photon noise.
 struct ShiftLimits {
   double x_rms = 0.006, x_largest = 0.025;
   double y_rms = 0.025, y_largest = 0.09;
@@ -50,7 +50,7 @@ void ExpectMeasured(const ShiftedFrame& frame, const TraceShifts& shifts, const 
   EXPECT_LT(y.largest, limits.y_largest);
 }
 
-// Shifts with gradients along both axes.
+// Returns shifts with gradients along both axes.
 ShiftedFrameOptions Gradients(uint64_t seed = 11) {
   ShiftedFrameOptions options;
   options.simulator.seed = seed;
@@ -106,7 +106,7 @@ TEST(TraceShifts, OfAFrameAtItsTracesAreZero) {
   ExpectMeasured(frame, Measure(frame), {.x_largest = 0.02, .y_largest = 0.07});
 }
 
-// The largest difference of traces, in pixels, at the ends and the middle of their wavelengths.
+// Returns the largest difference of two traces, in pixels, at the ends and the middle of their wavelengths.
 double LargestDifference(const LegendreTable& a, const LegendreTable& b) {
   double largest = 0;
   for (int i = 0; i < a.coeff.shape(0); ++i) {
@@ -192,7 +192,7 @@ TEST(TraceShifts, SurviveDeadFibres) {
 
 TEST(TraceShifts, LeaveOutAFibreWhoseTraceRunsBackwards) {
   ShiftedFrame frame = GradientFrame();
-  for (double& c : frame.psf.traces.y.coeff.Row(25)) c = -c;  // in the middle
+  for (double& c : frame.psf.traces.y.coeff.Row(25)) c = -c;  // a fibre in the middle
   ExpectMeasured(frame, Measure(frame));
 }
 
@@ -258,7 +258,7 @@ TEST(RefusedShifts, WhereTheTracesFitOneFibreAwayAsWell) {
     for (int i = 0; i < 25; ++i) std::ranges::copy(truth->flux.Row(13), truth->flux.Row(i).begin());
   };
   ShiftedFrame frame = MakeShiftedFrame(options);
-  // The PSF knows only fibres in the middle of the bundle.
+  // The PSF has only fibres in the middle of the bundle.
   const auto middle = [](LegendreTable* table) {
     Array<double, 2> coeff({15, table->coeff.shape(1)});
     for (int i = 0; i < 15; ++i) std::ranges::copy(table->coeff.Row(i + 5), coeff.Row(i).begin());

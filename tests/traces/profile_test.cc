@@ -1,4 +1,4 @@
-// Profiles across and along traces, against the spot formula in double precision.
+// Compares profiles across and along traces with the spot formula in double precision.
 #include <gtest/gtest.h>
 
 #include <cmath>

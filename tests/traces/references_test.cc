@@ -1,4 +1,4 @@
-// The references that spexd ships, against simulated frames with their lines.
+// The references that spexd ships, with simulated frames of their lines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ ReferenceSpectrum Shipped(const std::string& name) {
   return reference.ok() ? *reference : ReferenceSpectrum();
 }
 
-// Lines with 300 to 30000 electrons each, whatever the reference says of them.
+// Draws lines with 300 to 30000 electrons each, whatever the reference states.
 ShiftedFrameOptions OfLines(char camera, const ReferenceSpectrum& reference) {
   ShiftedFrameOptions options;
   options.simulator = {.camera = camera, .fibres = 30, .seed = 5, .cosmic_rays = 0};

@@ -1,4 +1,4 @@
-// What tests expect of the trace shifts that come back from files and messages.
+// Expectations about trace shifts read back from files and messages.
 #ifndef SPEXD_TESTS_TRACES_SAME_REPORT_H_
 #define SPEXD_TESTS_TRACES_SAME_REPORT_H_
 

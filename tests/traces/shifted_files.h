@@ -1,4 +1,4 @@
-// Files of frames whose traces are displaced: what programs and servers read.
+// Files of frames with displaced traces, which programs and servers read.
 #ifndef SPEXD_TESTS_TRACES_SHIFTED_FILES_H_
 #define SPEXD_TESTS_TRACES_SHIFTED_FILES_H_
 
@@ -10,11 +10,11 @@
 
 namespace spexd::testing {
 
-// Writes an image after the mask rule as a preprocessed frame without MASK, `cards` in its header. An error
-// is a failure of the test.
+// Writes an image after the mask rule as a preprocessed frame without MASK, with `cards` in its header. An
+// error fails the test.
 void WriteImage(const Image& image, const std::string& path, const std::vector<std::string>& cards = {});
 
-// The text of a reference's file. Negative light is written as 0.
+// Returns the text of a reference's file. Negative light is written as 0.
 std::string TextOf(const ReferenceSpectrum& reference);
 
 }  // namespace spexd::testing

@@ -1,4 +1,4 @@
-// Series of shifts, their fit, moved PSFs and references.
+// Series of shifts, their fits, moved PSFs and references.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST(MovedPsf, GetsCoefficientsWhereItsTracesHadFewer) {
   EXPECT_EQ(moved.traces.y.coeff, psf.traces.y.coeff);
 }
 
-// Measurements of a series with noise of the given size.
+// Returns measurements of a series with noise of this size.
 ShiftMeasurements MeasureNoisy(const ShiftSeries& series, double noise, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal(0, noise);

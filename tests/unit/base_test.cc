@@ -72,7 +72,7 @@ TEST(Array, FillsAlsoWhatLiesInHugePages) {
   EXPECT_EQ(std::count(array.flat().begin(), array.flat().end(), 4.0f), array.size());
 }
 
-// A folder like that of the control groups, with a limit in each group whose text is not empty.
+// Makes a folder like that of the control groups; each group whose text is not empty gets a limit.
 class GroupLimits : public ::testing::Test {
  protected:
   void Limit(const std::string& group, const std::string& file, const std::string& text) {
@@ -159,7 +159,7 @@ TEST(Array, IsZeroWhereItTakesUsedMemoryAgain) {
   EXPECT_THAT(array.flat(), Each(0));
   array.Assign({2000}, -0.0f);
   EXPECT_TRUE(std::signbit(array(1999)));
-  Array<float, 1> large({9 << 20});  // memory from the kernel
+  Array<float, 1> large({9 << 20});  // the kernel provides this memory
   EXPECT_EQ(large(0), 0);
   EXPECT_EQ(large((9 << 20) - 1), 0);
 }
@@ -179,7 +179,7 @@ TEST(Array, CopiesAndLeavesNothingWhereItWasMovedFrom) {
   EXPECT_EQ(array.size(), 2);
 }
 
-// The checksum bit by bit, as its polynomial defines it.
+// Computes the checksum bit by bit, as its polynomial defines it.
 uint32_t Crc32cByDefinition(uint32_t crc, absl::string_view bytes) {
   crc = ~crc;
   for (const char byte : bytes) {
@@ -336,7 +336,8 @@ TEST(Text, IsCutBetweenCharacters) {
 }
 
 TEST(Text, HasControlCharactersOrNot) {
-  // Characters beside the control characters U+0080 to U+009F, U+2028 to U+202E and U+2066 to U+2069.
+  // These characters are next to the control characters U+0080 to U+009F, U+2028 to U+202E and U+2066 to
+  // U+2069.
   for (const char* good : {"", "a b~", "\xc3\xa9", "\xc2\xa0", "\xe2\x80\x94", "\xe2\x80\xa7", "\xe2\x80\xaf",
                            "\xe2\x81\xa5", "\xe2\x81\xaa", "\xc3\x80", "\xe2\x80"})
     EXPECT_FALSE(HasControlCharacters(good)) << good;

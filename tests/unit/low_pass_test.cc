@@ -13,7 +13,7 @@ using ::testing::IsNan;
 
 const WavelengthGrid kGrid{6000, 0.8, 100};
 
-// Wavelengths from 20 bins before the grid to 20 behind it.
+// Returns wavelengths from 20 bins before the grid to 20 bins after it.
 std::vector<double> Wavelengths(double step) {
   std::vector<double> wave;
   for (double at = 5984; at < 6096; at += step) wave.push_back(at);

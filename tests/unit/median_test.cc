@@ -28,7 +28,7 @@ TEST(Median, IsTheSameOfManyValuesInAnyOrder) {
       [&](size_t) { return static_cast<double>(random() % 3); },
       [](size_t k) { return static_cast<double>(k); },
       [](size_t k) { return -static_cast<double>(k); },
-      [](size_t k) { return k % 36 == 0 ? 1e30 : static_cast<double>(k); },  // where the sample is taken
+      [](size_t k) { return k % 36 == 0 ? 1e30 : static_cast<double>(k); },  // large in the sample
       [](size_t k) { return k % 8 == 0 ? static_cast<double>(k) : -1.0; },
       [](size_t) { return 7.0; }};
   for (size_t kind = 0; kind < kinds.size(); ++kind) {

@@ -20,7 +20,7 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The length and the SHA-256 of the little-endian values of numpy.arange(wmin, wmax + dw/2, dw).
+// The length of numpy.arange(wmin, wmax + dw/2, dw), and the SHA-256 of its little-endian values.
 struct NumpyGrid {
   double wmin, wmax, dw;
   int count;

@@ -7,7 +7,7 @@ np, fits = plot_common.load("numpy", "astropy.io.fits")
 import plot_data
 
 SUPERSCRIPTS = str.maketrans("+-0123456789", "⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-MAX_UNIT = 40  # characters that fit beside a panel
+MAX_UNIT = 40  # characters that have room beside a panel
 ELECTRONS = "electrons / Å"
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what `spex bench --json` measured: stages beside their floors, and frames a second.
+"""Draws the measurements of `spex bench --json`: stages beside their floors, and frames per second.
 
 plot_bench.py BENCH.json OUTPUT; `spex bench --plot` calls it.
 """

@@ -1,6 +1,6 @@
-"""What pictures and pages show of a frame: its spectra, and what other files tell of them.
+"""The data that pictures and pages show of a frame: its spectra, and what other files say about them.
 
-Every reader raises ValueError with a message for the user where a file is not what it should be.
+If a file is not what it should be, every reader raises ValueError with a message for the user.
 """
 import warnings
 
@@ -235,8 +235,8 @@ class Frame(Rows):
     def fwhm(self):
         """Returns the FWHM of the resolution in Angstrom [fibre, bin]; NaN where there is none.
 
-        It is that of the Gaussian to which R[j, j] and its geometric mean with R[j, j - 1] and R[j, j + 1] belong: for
-        a Gaussian of width s, ln R[j, j] - mean ln R[j, j +- 1] is 1 / (2 s^2) in bins.
+        It is that of the Gaussian with the same R[j, j] and geometric mean of R[j, j - 1] and R[j, j + 1]:
+        for a Gaussian of width s, ln R[j, j] - mean ln R[j, j +- 1] is 1 / (2 s^2) in bins.
         """
         half = self.resolution.shape[1] // 2
         width = np.full(self.flux.shape, np.nan)
@@ -280,7 +280,7 @@ def read_subtracted(path, frame):
 def band_limits(wave, frame):
     """Returns samples [bin, tap] and weights [bin, tap] that limit a uniformly sampled spectrum to the frame's band.
 
-    The filter of core/model/low_pass.h; NaN where the samples do not cover a bin.
+    The filter is that of core/model/low_pass.h; NaN where the samples do not cover a bin.
     """
     step = (wave[-1] - wave[0]) / (len(wave) - 1)
     wide = max(frame.step, step)

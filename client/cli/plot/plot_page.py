@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the spectra of a frame as one HTML page to look through in a browser; it needs no network and no other file.
+"""Writes the spectra of a frame as one HTML page for a browser. The page needs no network and no other file.
 
-`spex plot --html` calls it. The page is plot_page.html with the style and scripts beside it and the data in base64.
+`spex plot --html` calls it. The page is plot_page.html with its style and scripts, and the data in base64.
 """
 import argparse
 import base64

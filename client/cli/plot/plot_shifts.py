@@ -1,4 +1,4 @@
-"""The part of the picture of a frame that shows its trace shifts over the CCD: arrows, and maps of both axes."""
+"""The part of a frame's picture that shows its trace shifts over the CCD: arrows, and maps of both axes."""
 import textwrap
 
 import plot_common

@@ -15,7 +15,7 @@ STAR_WARNINGS = (
     (8, "beyond the templates"), (16, "fast rotation"), (32, "too few bins"), (64, "no error"),
     (128, "V2 is nearly as good"))
 STAR_COLUMNS = ("VRAD", "VRAD_ERR", "VSINI", "CHISQ_TOT", "DCHI2", "V2", "RVS_WARN")
-UNEXPLAINED, UNLIKELY = 1 << 24, 1 << 25  # of ZWARN
+UNEXPLAINED, UNLIKELY = 1 << 24, 1 << 25  # bits of ZWARN
 
 
 def warning_of(star):

@@ -15,7 +15,7 @@
 namespace spexd::cuda {
 namespace {
 
-// What a device's analyses share; it keeps tables for frames that follow each other.
+// Objects that the analyses of a device share. They keep tables for later frames.
 struct Makers {
   explicit Makers(AnalysisDevice* on) : device(on), lines(on), velocities(on) {}
 
@@ -40,7 +40,7 @@ class CudaFrameAnalysis : public FrameAnalysis {
         FitSkyOnDevice(makers_.device, spectra(), &frame_, sky_fibres, options, &seconds_);
     if (!sky.ok()) return sky;
     SPEXD_RETURN_IF_ERROR(FrameAnalysis::TakeSky(*sky));
-    frame_.SetCurrent();  // a kernel has subtracted the sky there, too
+    frame_.SetCurrent();  // a kernel has also subtracted the sky on the device
     return sky;
   }
   absl::StatusOr<std::vector<LineRedshift>> FindLineRedshifts(const std::vector<int>& rows,

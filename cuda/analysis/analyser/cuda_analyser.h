@@ -1,4 +1,4 @@
-// Products of spectra on one GPU; those without kernels are made by processors.
+// Products of spectra on one GPU. Products that have no kernels are made by processors.
 #ifndef SPEXD_CUDA_ANALYSIS_ANALYSER_CUDA_ANALYSER_H_
 #define SPEXD_CUDA_ANALYSIS_ANALYSER_CUDA_ANALYSER_H_
 
@@ -10,7 +10,8 @@
 
 namespace spexd::cuda {
 
-// FailedPrecondition: no driver, no such device, one too old, or no cuBLAS; the message says which.
+// Returns FailedPrecondition if there is no driver, no such device, the device is too old, or cuBLAS is
+// missing; the message says which.
 absl::StatusOr<std::unique_ptr<Analyser>> MakeCudaAnalyser(const CudaAnalyserOptions& options);
 
 }  // namespace spexd::cuda

@@ -1,4 +1,4 @@
-// Usable bins. Floor for a frame: flux, ivar and mask read, two images written, 23 MB: 5 us.
+// Usable bins. Floor for a frame: flux, ivar and mask are read and two images written, 23 MB: 5 us.
 #include "core/analysis/usable_bin.h"
 #include "cuda/analysis/common/usable_bins.h"
 #include "cuda/kernels/common/machine.cuh"

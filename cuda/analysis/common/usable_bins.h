@@ -1,4 +1,4 @@
-// Spectra as an extraction left them on a device, made usable there: MakeUsable of core/analysis.
+// Makes the spectra that an extraction left on a device usable, there: MakeUsable of core/analysis.
 #ifndef SPEXD_CUDA_ANALYSIS_COMMON_USABLE_BINS_H_
 #define SPEXD_CUDA_ANALYSIS_COMMON_USABLE_BINS_H_
 

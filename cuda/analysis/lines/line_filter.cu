@@ -1,8 +1,8 @@
-// Lines: matched filters with each fibre's own resolution. A thread to a bin; its line's image P = R G passes
-// through a window of registers, from which both filters take D = diag(P^T W P) row by row.
+// Lines: matched filters with each fibre's own resolution. Each thread processes a bin. The image P = R G of
+// its line passes through a window of registers, from which both filters take D = diag(P^T W P) row by row.
 //
-// Floor for a frame: R, residuals and ivar read, traces written, 80 MB: 17 us; 1.6 GFLOP: 27 us. The elements
-// of R come from shared memory, one for two multiply-adds: 50 us.
+// Floor for a frame: R, residuals and ivar are read and traces written, 80 MB: 17 us; 1.6 GFLOP: 27 us. The
+// elements of R come from shared memory, one for two multiply-adds: 50 us.
 #include "core/analysis/edge_bins.h"
 #include "core/analysis/lines/line_constants.h"
 #include "core/model/frame.h"
@@ -15,17 +15,17 @@ namespace {
 constexpr int kThreads = 256;  // bins of a block
 constexpr int kProfileRows = 2 * kProfileHalf + 1;
 constexpr int kCarriedHalf = kProfileHalf + kResolutionHalfWidth;
-constexpr int kColumns = kThreads + 2 * kProfileHalf;  // of R, which the block's lines fall on
+constexpr int kColumns = kThreads + 2 * kProfileHalf;  // columns of R that the block's lines fall on
 constexpr int kRows = kThreads + 2 * kCarriedHalf;
 
-// What a block's bins need; beyond the spectrum all is 0.
+// The values that a block's bins need; 0 beyond the spectrum.
 struct Tile {
   float resolution[kResolutionDiagonals][kColumns];  // from column first - kProfileHalf
   float weighted[kRows], ivar[kRows];                // from row first - kCarriedHalf
   float carried[kColumns];                           // R^T of `weighted`
 };
 
-// Elements of R outside the matrix, of which files hold any value, count 0.
+// Loads a tile. Elements of R outside the matrix count as 0, whatever files hold there.
 __device__ void LoadTile(const LineSpectra& args, int row, int first, Tile* tile) {
   const int64_t fibre = args.fibre[row];
   for (int t = threadIdx.x; t < kRows; t += kThreads) {
@@ -52,7 +52,7 @@ __device__ void CarryBack(Tile* tile) {
   }
 }
 
-// A filter's trace at one bin, and the rows of P that later columns of R still add to.
+// A filter's trace at one bin, and the rows of P to which later columns of R still add.
 struct Filter {
   float window[kResolutionDiagonals] = {};  // row r at r % kResolutionDiagonals
   float signal = 0, information = 0;

@@ -13,17 +13,17 @@ namespace spexd::cuda {
 namespace {
 
 constexpr char kLineRedshifts[] = "redshifts of lines";
-constexpr size_t kMaxGrids = 12;  // of the arms of a few surveys
-// Memory of the traces that are made at a time, more only for a target of many exposures.
+constexpr size_t kMaxGrids = 12;  // enough for the arms of a few surveys
+// Memory for the traces of one batch. It is exceeded only for a target of many exposures.
 constexpr int64_t kTraceBytes = int64_t{512} << 20;
 
 struct Workspace {
   int32_t *fibre, *first_row;
   LineMaxima* maxima;
-  float* weighted;  // [row, bin], of one arm after the other
-  int bins;         // of the arm that has most
+  float* weighted;  // [row, bin], of one arm at a time
+  int bins;         // of the arm with most bins
 };
-// Lays out the arrays of `args`, and sets those that the kernels write.
+// Lays out the arrays of `args`, and sets the pointers to those that the kernels write.
 Workspace LayOut(Carver* carver, StackArgs* args) {
   const int64_t rows = args->rows, targets = args->targets;
   Workspace workspace = {carver->Take<int32_t>(rows), carver->Take<int32_t>(targets + 1),
@@ -51,7 +51,7 @@ bool EachHasOneRow(const TargetRows& targets) {
 }  // namespace
 
 struct LineFinder::Batch {
-  StackArgs args;                      // without rows, targets and workspace
+  StackArgs args;                      // rows, targets and workspace are not set
   std::vector<SpectraArrays> spectra;  // [arm]
   TargetRows targets;
 };
@@ -77,7 +77,7 @@ absl::StatusOr<std::shared_ptr<LineGrid>> LineFinder::GridOf(const std::vector<d
   }
   if (absl::Status planned = grid->Plan(); !planned.ok()) {
     const MutexLock lock(&mutex_);
-    grids_.remove(grid);  // another may be kept in its place
+    grids_.remove(grid);  // other tables may be kept in its place
     return planned;
   }
   return grid;

@@ -1,4 +1,4 @@
-// Redshifts of emission lines on a device, from spectra that are there.
+// Redshifts of emission lines on a device, from spectra in its memory.
 #ifndef SPEXD_CUDA_ANALYSIS_LINES_LINE_FINDER_H_
 #define SPEXD_CUDA_ANALYSIS_LINES_LINE_FINDER_H_
 
@@ -17,7 +17,7 @@
 
 namespace spexd::cuda {
 
-// Rows of targets, those of each target after those of the one before.
+// Rows of targets, target after target.
 struct TargetRows {
   std::vector<int32_t> rows, first = {0};  // first: [target + 1]
 
@@ -33,36 +33,35 @@ struct TargetRows {
   }
 };
 
-// Keeps the tables of the last few grids on the device, as frames follow each other that have the same.
-// Thread-safe. The device must outlive it.
+// Finds redshifts of lines. Keeps the tables of the last few grids on the device, because consecutive frames
+// usually share their grid. Thread-safe. The device must outlive it.
 class LineFinder {
  public:
   explicit LineFinder(AnalysisDevice* device) : device_(*device) {}
 
-  // Whether a block's shared memory holds a spectrum of so many bins.
+  // Returns whether a block's shared memory holds a spectrum of `bins` bins.
   bool Fits(int64_t bins) const;
 
-  // Does what FindLineRedshifts of core/analysis does; `seconds`: that the device took. REQUIRES: at most
-  // kMaxLineArms arms, each of bins that fit; the device is current.
+  // Does what FindLineRedshifts of core/analysis does. `seconds`: time that the device took. REQUIRES: at
+  // most kMaxLineArms arms, the bins of each of which fit (Fits); the device is current.
   absl::StatusOr<std::vector<LineRedshift>> Find(const std::vector<ArmOnDevice>& arms,
                                                  const TargetRows& targets, const LineOptions& options,
                                                  double* seconds);
 
-  // The tables of a grid, made by processors unless they are there: by the first who asks for them, while
-  // others of this grid wait and those of other grids do not. Errors as PlanStack's. Nobody needs the device
-  // for it.
+  // Returns the tables of a grid. The first caller makes them on processors; callers for the same grid wait,
+  // those for other grids do not. Errors as PlanStack's. Does not use the device.
   absl::StatusOr<std::shared_ptr<LineGrid>> GridOf(const std::vector<double>& wave,
                                                    const LineOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Arms as kernels take them, with the spectra that they see.
+  // Arms as the kernels take them, with their spectra.
   struct Batch;
   // Appends the maxima of the batch's targets. REQUIRES: the device is current, its mutex held.
   absl::Status FindMaxima(const Batch& batch, std::vector<LineMaxima>* maxima, double* seconds);
 
   AnalysisDevice& device_;
   Mutex mutex_;
-  std::list<std::shared_ptr<LineGrid>> grids_ ABSL_GUARDED_BY(mutex_);  // the latest first
+  std::list<std::shared_ptr<LineGrid>> grids_ ABSL_GUARDED_BY(mutex_);  // most recent first
 };
 
 }  // namespace spexd::cuda

@@ -22,15 +22,15 @@ class LineGrid {
 
   bool Serves(const std::vector<double>& wave, const LineOptions& options) const;
 
-  // Plans the tables on the host, once; those who come meanwhile wait. Errors as PlanStack's, which are not
-  // kept.
+  // Plans the tables on the host, once; concurrent callers wait. Errors as PlanStack's; after an error the
+  // next call plans again.
   absl::Status Plan() ABSL_LOCKS_EXCLUDED(mutex_);
   const StackPlan& plan() const { return plan_; }  // REQUIRES: Plan was OK
 
   const LineStack& stack() const { return stack_; }  // REQUIRES: Plan was OK
 
-  // The arm with its tables on the device, copied there at the first call. REQUIRES: Plan was OK, the device
-  // is current, its mutex held.
+  // Returns the arm with its tables on the device, which the first call copies there. REQUIRES: Plan was OK,
+  // the device is current, its mutex held.
   absl::StatusOr<LineArm> On(AnalysisDevice* device);
 
  private:
@@ -38,9 +38,9 @@ class LineGrid {
   LineOptions options_;
   Mutex mutex_;
   bool planned_ ABSL_GUARDED_BY(mutex_) = false;
-  StackPlan plan_;                    // does not change any more once it is there
-  std::optional<LineTables> tables_;  // until they are on the device
-  LineStack stack_;                   // likewise
+  StackPlan plan_;                    // does not change after Plan
+  std::optional<LineTables> tables_;  // empty once they are on the device
+  LineStack stack_;                   // does not change after Plan
   LineArm arm_;                       // its tables are in `block_`
   DeviceMemory::Block block_;
 };

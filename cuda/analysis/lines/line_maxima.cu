@@ -1,8 +1,8 @@
-// Lines: the stack of a target's traces, of all its arms and exposures, at each redshift, and its maxima. A
-// block to a target.
+// Lines: the stack of a target's traces in all its arms and exposures, at each redshift, and its maxima. Each
+// block processes a target.
 //
-// Floor for a frame: traces read, 19 MB: 4 us; 0.6 GFLOP: 10 us. Each redshift gathers from nine lines, whose
-// traces stay in the first cache: 40 us.
+// Floor for a frame: traces are read, 19 MB: 4 us; 0.6 GFLOP: 10 us. Each redshift gathers from nine lines,
+// whose traces stay in the first-level cache: 40 us.
 #include "core/analysis/edge_bins.h"
 #include "core/analysis/lines/line_constants.h"
 #include "cuda/analysis/common/block_median.cuh"
@@ -20,8 +20,8 @@ struct Gain {
   uint32_t seen, significant;  // groups, as in StackMaxima
 };
 
-// The rows of a target in each arm. A target of a frame is one row of one arm, which the compiler knows: the
-// stack has no loops over them.
+// The rows of a target in each arm. With kFrame a target is one row of one arm, which the compiler knows: the
+// stack then has no loops over arms and rows.
 template <bool kFrame>
 struct RowsOf {
   int arms, first, end;
@@ -32,8 +32,9 @@ struct RowsOf {
         end(kFrame ? target + 1 : args.first_row[target + 1]) {}
 };
 
-// Signals and informations of all arms and exposures add before the gain follows from them. A group counts
-// where it has more information than the least typical one of those that see a line of it.
+// Returns the gain at redshift z. Signals and informations of all arms and exposures are added before the
+// gain is computed. A group counts where it has more information than the least typical information of those
+// that see a line of it.
 template <bool kFrame>
 __device__ Gain GainAt(const StackArgs& args, const RowsOf<kFrame>& rows, int z) {
   Gain gain = {0, 0, 0};
@@ -59,7 +60,7 @@ __device__ Gain GainAt(const StackArgs& args, const RowsOf<kFrame>& rows, int z)
         if (!seen) continue;
         const float typical = args.typical[static_cast<int64_t>(a) * args.rows * kLineFilters + at_row];
         const float own = static_cast<float>(kMinInformation) * typical * group.max_ratio2;
-        if (own > 0) least = min(least, own);  // without information in most bins it has no say
+        if (own > 0) least = min(least, own);  // ignored if most of its bins have no information
       }
     }
     if (!(information > (least < kInfinity ? least : 0))) continue;
@@ -72,7 +73,8 @@ __device__ Gain GainAt(const StackArgs& args, const RowsOf<kFrame>& rows, int z)
   return gain;
 }
 
-// The largest gain of a single line at a bin that no line of the redshift explains, of this thread's bins.
+// Returns the largest gain, among this thread's bins, of a single line at a bin that no line of the redshift
+// explains.
 template <bool kFrame>
 __device__ float MostUnexplained(const StackArgs& args, const RowsOf<kFrame>& rows, int redshift) {
   const double growth = exp(redshift * args.stack.step);
@@ -96,7 +98,7 @@ __device__ float MostUnexplained(const StackArgs& args, const RowsOf<kFrame>& ro
   return most;
 }
 
-// A maximum as one integer, of equal ones the first: dchi2 is not negative.
+// Packs a maximum into one integer; of equal maxima the first is largest. REQUIRES: dchi2 >= 0.
 __device__ uint64_t KeyOf(float dchi2, int z) {
   return static_cast<uint64_t>(static_cast<uint32_t>(__float_as_int(dchi2))) << 32 |
          (0xffffffffu - static_cast<uint32_t>(z));
@@ -104,7 +106,7 @@ __device__ uint64_t KeyOf(float dchi2, int z) {
 __device__ int RedshiftOf(uint64_t key) { return static_cast<int>(0xffffffffu - static_cast<uint32_t>(key)); }
 __device__ float Dchi2Of(uint64_t key) { return __int_as_float(static_cast<int>(key >> 32)); }
 
-// The largest key of all threads, 0 if there is none. `scratch`: a key for each warp.
+// Returns the largest key of all threads, 0 if there is none. `scratch`: one key for each warp.
 __device__ uint64_t BlockMost(uint64_t key, uint64_t* scratch) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) {
     const uint64_t other = __shfl_xor_sync(kAllLanes, key, mask);
@@ -116,7 +118,7 @@ __device__ uint64_t BlockMost(uint64_t key, uint64_t* scratch) {
   return key;
 }
 
-// A block to a row of an arm and a filter.
+// Finds the typical information: each block processes a row of an arm and a filter.
 __global__ void __launch_bounds__(kMedianThreads) TypicalInformation(StackArgs args) {
   __shared__ int scratch[2 * kMaxWarps];
   const LineArm& arm = args.arm[blockIdx.y];

@@ -1,7 +1,7 @@
-// Lines: what lies above the running continuum.
+// Lines: the residuals above the running continuum.
 //
-// Floor for a frame: flux and ivar read, residuals written, 14 MB: 3 us. What it takes is the block's
-// barriers and one thread's sum over the others.
+// Floor for a frame: flux and ivar are read and residuals written, 14 MB: 3 us. The time is spent in the
+// block's barriers and in one thread's sum over the others.
 #include "core/analysis/edge_bins.h"
 #include "core/analysis/lines/line_constants.h"
 #include "cuda/analysis/lines/lines.h"
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// Running sums over the bins before each. Threads sum their own bins; then one thread adds these up, so that
-// the sums of a stretch without data are the same at both ends, to the bit.
+// Running sums over the bins before each bin. Threads sum their own bins; then one thread adds these sums up,
+// so that the sums on both sides of a stretch without data are equal to the bit.
 class RunningSums {
  public:
   // `sums`: bins + 1. `starts`: kThreads + 1.
@@ -28,7 +28,8 @@ class RunningSums {
     own_ += value;
     sums_[bin + 1] = own_;
   }
-  // REQUIRES: a barrier between the threads' sums and this, by one thread; and another before Shift.
+  // REQUIRES: one thread calls JoinByOneThread after a barrier that follows all Give; another barrier
+  // precedes Shift.
   __device__ void Give() const { starts_[threadIdx.x + 1] = own_; }
   __device__ void JoinByOneThread() const {
     starts_[0] = sums_[0] = 0;

@@ -1,4 +1,4 @@
-// The tables of a stack of lines as kernels take them. Host code.
+// The tables of a stack of lines in the layout of the kernels. Host code.
 #ifndef SPEXD_CUDA_ANALYSIS_LINES_LINE_TABLES_H_
 #define SPEXD_CUDA_ANALYSIS_LINES_LINE_TABLES_H_
 
@@ -11,11 +11,11 @@ namespace spexd::cuda {
 
 struct LineTables {
   std::vector<float> profiles;    // [filter, offset + kProfileHalf, bin]
-  std::vector<LinePosition> positions;  // of all lines, one after the other
+  std::vector<LinePosition> positions;  // of all lines, concatenated
 
   explicit LineTables(const StackPlan& plan);
   const LineStack& stack() const { return stack_; }
-  // The arm with the tables at these addresses, and without traces.
+  // Returns the arm with the tables at these addresses, without traces.
   LineArm At(const float* profiles, const LinePosition* positions) const;
 
  private:
@@ -24,7 +24,7 @@ struct LineTables {
   std::vector<int64_t> first_positions_;  // [line], in the order of groups
 };
 
-// The maxima that a kernel found, in core's terms.
+// Converts the maxima that a kernel found to the type of core/analysis.
 StackMaxima MaximaOf(const LineMaxima& maxima);
 
 }  // namespace spexd::cuda

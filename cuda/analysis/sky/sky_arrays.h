@@ -1,4 +1,4 @@
-// Where the arrays of a sky's fit lie in a block of device memory.
+// The layout of a sky fit's arrays in a block of device memory.
 #ifndef SPEXD_CUDA_ANALYSIS_SKY_SKY_ARRAYS_H_
 #define SPEXD_CUDA_ANALYSIS_SKY_SKY_ARRAYS_H_
 
@@ -8,9 +8,9 @@
 namespace spexd::cuda {
 
 struct SkyArrays {
-  double* wave = nullptr;        // [bin], copied up
-  int32_t* sky_fibre = nullptr;  // [sky fibre], copied up
-  double* throughput = nullptr;  // [fibre], a result
+  double* wave = nullptr;        // [bin], copied from the host
+  int32_t* sky_fibre = nullptr;  // [sky fibre], copied from the host
+  double* throughput = nullptr;  // [fibre], result
   SkyFitArrays fit;
   SkyModelArrays model;
 };

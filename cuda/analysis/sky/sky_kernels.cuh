@@ -1,4 +1,4 @@
-// What the sky's kernels share.
+// Functions that the sky's kernels share.
 #ifndef SPEXD_CUDA_ANALYSIS_SKY_SKY_KERNELS_CUH_
 #define SPEXD_CUDA_ANALYSIS_SKY_SKY_KERNELS_CUH_
 
@@ -11,7 +11,7 @@ namespace spexd::cuda {
 
 inline constexpr int kBlock = 256;  // threads
 
-// An element of A's band or of b, without the prior: the sum of the fibres' parts.
+// Returns an element of A's band or of b without the prior: the sum of the fibres' parts.
 __device__ inline double NormalAt(const double* normal, int bins, int row, int j) {
   double sum = 0;
   for (int part = 0; part < kNormalParts; ++part)
@@ -19,12 +19,13 @@ __device__ inline double NormalAt(const double* normal, int bins, int row, int j
   return sum;
 }
 
-// Whether a bin has no sky: it has too few values, or one beside it has.
+// Returns whether a bin has no sky: it or a neighbour has too few values.
 __device__ inline bool WithoutSky(const int32_t* few, int bins, int j) {
   return few[j] != 0 || (j > 0 && j + 1 < bins && (few[j - 1] != 0 || few[j + 1] != 0));
 }
 
-// Sums a value of each thread, for all, in a fixed order. `scratch`: kMaxWarps, free until the next barrier.
+// Returns the sum over the block of a value of each thread, in every thread, in a fixed order. `scratch`:
+// kMaxWarps values, in use until the next barrier.
 __device__ inline double BlockSum(double value, double* scratch) {
   for (int mask = kWarp / 2; mask > 0; mask /= 2) value += __shfl_xor_sync(kAllLanes, value, mask);
   if (threadIdx.x % kWarp == 0) scratch[threadIdx.x / kWarp] = value;
@@ -39,9 +40,9 @@ struct RankScratch {
   double middle[2];
 };
 
-// The median of those of `values` (shared or global memory) that are not NaN, by their ranks; 0 for none. The
-// block's threads may have written them just before, and may write them again at once. `counted`: how many
-// there are.
+// Returns the median of those of `values` (shared or global memory) that are not NaN, by their ranks; 0 if
+// there is none. The block's threads may write the values just before and just after the call. `counted`:
+// number of values that are not NaN.
 __device__ inline double RankMedian(const double* values, int size, RankScratch* scratch, int* counted) {
   __syncthreads();
   int own_counts = 0;

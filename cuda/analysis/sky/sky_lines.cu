@@ -1,19 +1,20 @@
-// Sky: its bright lines, and the variance of a model whose wavelengths are not quite right there.
+// Sky: its bright lines, and the variance that errors of the model's wavelengths cause there.
 //
-// Floor for a frame: the sky fibres' model read, 0.4 MB: nothing. It is bound by the search of each line's
-// least error, nine medians one after the other.
+// Floor for a frame: the sky fibres' model is read, 0.4 MB: negligible. The time is spent in the search for
+// each line's least error, nine medians in sequence.
 #include "core/model/frame.h"
 #include "cuda/analysis/sky/sky_lines.cuh"
 
 namespace spexd::cuda {
 namespace {
 
-constexpr int kGroups = 16;  // of fibres, whose sums are added in their order
+constexpr int kGroups = 16;  // of fibres; their sums are added in order
 constexpr int kPeakThreads = 1024;
 constexpr int kShiftThreads = 128;
 constexpr int kCoreBins = 2 * kPeakCore + 1;
 
-// The mean over the sky fibres, or over all, of which bins without a sky count 0.
+// Finds the mean of the model over the sky fibres or over all fibres. Over all, bins without a sky count as
+// 0.
 __global__ void __launch_bounds__(kWarp* kGroups) FindMean(SkyModelArgs args, bool of_all) {
   __shared__ double sums[kGroups][kWarp];
   const int lane = threadIdx.x % kWarp, group = threadIdx.x / kWarp, j = blockIdx.x * kWarp + lane;
@@ -30,7 +31,7 @@ __global__ void __launch_bounds__(kWarp* kGroups) FindMean(SkyModelArgs args, bo
   args.model.mean[j] = of_all && WithoutSky(args.fit.few, bins, j) ? 0 : sum / count;
 }
 
-// The last bin before a line's, and the first after, that belong to the continuum.
+// Finds the last continuum bin before a line's bin, and the first after it.
 __device__ void FindEdges(const SkyModelArgs& args, const int32_t* is_near, int j) {
   const int bins = args.spectra.bins;
   int before = j, after = j;
@@ -50,7 +51,8 @@ __device__ bool IsNearPeak(const SkyModelArgs& args, int j) {
   return false;
 }
 
-// Local maxima of the mean above a tenth of the highest, in order; and where the continuum is. One block.
+// Finds the local maxima of the mean above a tenth of the highest, in order, and where the continuum is. One
+// block.
 __global__ void __launch_bounds__(kPeakThreads) FindPeaks(SkyModelArgs args) {
   __shared__ double max_of[kMaxWarps];
   __shared__ int scratch[kMaxWarps];
@@ -63,7 +65,7 @@ __global__ void __launch_bounds__(kPeakThreads) FindPeaks(SkyModelArgs args) {
   if (t % kWarp == 0) max_of[t / kWarp] = most;
   __syncthreads();
   for (int w = 0; w < kPeakThreads / kWarp; ++w) most = fmax(most, max_of[w]);
-  int found = 0;  // before this thread's bin
+  int found = 0;  // peaks before this thread's bin
   for (int first = 0; first < bins; first += kPeakThreads) {
     const int j = first + t;
     const bool peak = j > 0 && j + 1 < bins && mean[j] > mean[j + 1] && mean[j] > mean[j - 1] &&
@@ -92,11 +94,11 @@ __device__ double SlopeAt(const SkyModelArgs& args, int j) {
   return abs((mean[j + 1] - mean[j - 1]) / (wave[j + 1] - wave[j - 1]));
 }
 
-// The squared residuals of one line's bins in each sky fibre, and their variance without the sky's; a
-// negative one is that of a bin that does not count.
+// The squared residuals of one line's bins in each sky fibre, and their variance without the sky's own; a
+// negative variance marks a bin that does not count.
 struct LineData {
   double *residual2, *variance;  // [core bin, sky fibre]
-  double* means;                 // [sky fibre]; NaN: without data here it says nothing
+  double* means;                 // [sky fibre]; NaN: no data here
 };
 
 __device__ bool LoadLine(const SkyModelArgs& args, int peak, const LineData& data) {
@@ -139,7 +141,7 @@ __device__ bool Explains(const SkyModelArgs& args, int peak, const LineData& dat
   return median / kMedianOfChi2 <= 1;
 }
 
-// A block to a bin; those that are no peak end at once.
+// Finds the errors of wavelength. Each block processes a bin; blocks of bins that are not peaks end at once.
 __global__ void __launch_bounds__(kShiftThreads) FindShifts(SkyModelArgs args) {
   __shared__ RankScratch scratch;
   const int peak = blockIdx.x, fibres = args.spectra.sky_fibres;
@@ -160,7 +162,7 @@ __global__ void __launch_bounds__(kShiftThreads) FindShifts(SkyModelArgs args) {
   if (threadIdx.x == 0) args.model.shift[peak] = low < kShifts ? ShiftTried(low) : kMaxShiftTried;
 }
 
-// Where lines overlap, the later one's holds, as in the pipeline.
+// Where lines overlap, the later line's variance holds, as in the DESI pipeline.
 __global__ void __launch_bounds__(kBlock) AddShifts(SkyModelArgs args, bool wanted) {
   const int j = blockIdx.x * kBlock + threadIdx.x, bins = args.spectra.bins;
   if (j >= bins) return;

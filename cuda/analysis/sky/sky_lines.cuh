@@ -6,8 +6,8 @@
 
 namespace spexd::cuda {
 
-// The mean of the model over the sky fibres, or over all without bins that have no sky; its peaks, and where
-// the continuum is between them.
+// Finds the mean of the model over the sky fibres, or over all fibres without bins that have no sky; its
+// peaks, and where the continuum is between them.
 cudaError_t FindSkyPeaks(const SkyModelArgs& args, bool of_all, cudaStream_t stream);
 
 }  // namespace spexd::cuda

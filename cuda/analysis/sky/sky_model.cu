@@ -1,7 +1,7 @@
-// Sky: the model R s and its variance diag(R Z R^T) in each fibre, and the spectra without it.
+// Sky: the model R s and its variance diag(R Z R^T) in each fibre, and the sky-subtracted spectra.
 //
-// Floor for a frame: R and spectra read, model, variance and spectra written, 80 MB: 17 us; 0.3 GFLOP in
-// float64: 10 us.
+// Floor for a frame: R and spectra are read; model, variance and spectra are written, 80 MB: 17 us; 0.3 GFLOP
+// in float64: 10 us.
 #include "core/model/frame.h"
 #include "cuda/analysis/sky/sky_kernels.cuh"
 
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads) Carry(SkyModelArgs args) {
   __syncthreads();
   if (j >= bins) return;
   const float* const r = args.spectra.resolution + int64_t{fibre} * kResolutionDiagonals * bins;
-  double row[kResolutionDiagonals];  // of R: diagonal k has column j + 5 - k
+  double row[kResolutionDiagonals];  // of R: element k is in column j + 5 - k
 #pragma unroll
   for (int k = 0; k < kResolutionDiagonals; ++k) {
     const int column = j + kResolutionHalfWidth - k;
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads) Carry(SkyModelArgs args) {
   args.model.variance[at] = static_cast<float>(variance);
 }
 
-// The model above its continuum, which is interpolated beneath the lines.
+// Returns the model above its continuum, which is interpolated beneath the lines.
 __device__ double LineAlone(const SkyModelArgs& args, int fibre, int j) {
   const int bins = args.spectra.bins, before = args.model.line_edges[j],
             after = args.model.line_edges[bins + j];

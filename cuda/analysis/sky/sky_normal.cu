@@ -1,8 +1,8 @@
-// Sky: the normal equations A = sum of R^T W R and b = sum of R^T W f over the sky fibres. A warp to a row of
-// the band and 32 bins; the fibres' parts are added where they are read.
+// Sky: the normal equations A = sum of R^T W R and b = sum of R^T W f over the sky fibres. Each warp
+// processes a row of the band and 32 bins. The kernels that read A and b add the fibres' parts.
 //
-// Floor for 42 sky fibres of a frame: 5 MB: 1 us; 30 MFLOP: 1 us. It is bound by the chain of a part's
-// fibres.
+// Floor for 42 sky fibres of a frame: 5 MB: 1 us; 30 MFLOP: 1 us. The time is spent in the sequence of a
+// part's fibres.
 #include "core/model/frame.h"
 #include "cuda/analysis/sky/sky.h"
 #include "cuda/analysis/sky/sky_kernels.cuh"
@@ -21,8 +21,8 @@ __global__ void BeginWeights(SkyArgs args) {
       args.spectra.ivar[static_cast<int64_t>(args.spectra.sky_fibre[i]) * bins + j];
 }
 
-// Element o of row j of a fibre's R^T W R, or for o = kBandRows of R^T W f. Elements of R outside the matrix
-// are never read.
+// Returns element o of row j of a fibre's R^T W R, or of R^T W f for o = kBandRows. Never reads elements of R
+// outside the matrix.
 __device__ double NormalElement(const float* r, const float* weights, const float* flux, int bins, int j,
                                 int o) {
   double sum = 0;
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) SumNormal(SkyArgs args) {
   args.fit.normal[(int64_t{part} * kNormalRows + o) * bins + j] = sum;
 }
 
-// The median of A's positive diagonal elements gives the prior.
+// Finds the prior from the median of A's positive diagonal elements.
 __global__ void __launch_bounds__(kPriorThreads) FindPrior(SkyArgs args) {
   __shared__ int scratch[2 * kMaxWarps];
   const int bins = args.spectra.bins;

@@ -32,14 +32,14 @@ SkyModelArgs ArgsOf(const SkyArrays& arrays, const SpectraArrays& spectra, size_
   return args;
 }
 
-// The results as they come from the device.
+// The results in the layout of the device.
 struct Results {
   SkyRounds rounds;
   std::vector<double> deconvolved, extra, throughput;
   std::vector<int32_t> few, is_dropped;
   PinnedBuffer images;
   float *model, *variance, *flux, *ivar;  // [fibre, bin], in `images`
-  double seconds = 0;                     // of the device
+  double seconds = 0;                     // that the device took
 };
 
 absl::Status TakeHostMemory(AnalysisDevice* device, int64_t values, Results* results) {
@@ -69,7 +69,7 @@ cudaError_t CopyResults(const SkyArrays& arrays, const SpectraArrays& spectra, s
        cudaStreamSynchronize(stream)});
 }
 
-// A fibre's results in core's terms.
+// Converts a fibre's results to the types of core/analysis.
 void TakeFibre(const Results& results, const std::vector<bool>& without, int64_t i, Sky* sky) {
   const int64_t bins = sky->flux.shape(1);
   for (int64_t j = 0; j < bins; ++j) {
@@ -109,8 +109,8 @@ absl::StatusOr<Sky> TakeResults(Results results, const UsableSpectra& usable,
   return sky;
 }
 
-// Everything that needs the device, up to the results in host memory. REQUIRES: it is current, its mutex
-// held.
+// Does everything that needs the device, up to the results in host memory. REQUIRES: the device is current,
+// its mutex held.
 absl::Status FitOnDevice(AnalysisDevice* device, const UsableSpectra& usable, FrameOnDevice* frame,
                          const std::vector<int>& fibres, const SkyOptions& options, Results* results) {
   SPEXD_ASSIGN_OR_RETURN(const SpectraArrays spectra, frame->Arrays(usable));

@@ -1,4 +1,4 @@
-// The sky of a frame on a device, from spectra that are there and that it is subtracted from.
+// The sky of a frame on a device: fitted to spectra in its memory and subtracted from them.
 #ifndef SPEXD_CUDA_ANALYSIS_SKY_SKY_ON_DEVICE_H_
 #define SPEXD_CUDA_ANALYSIS_SKY_SKY_ON_DEVICE_H_
 
@@ -11,12 +11,12 @@
 
 namespace spexd::cuda {
 
-// Whether shared memory holds what the kernels keep there of so many fibres and bins.
+// Returns whether shared memory holds what the kernels need for these numbers of fibres and bins.
 bool SkyFits(const AnalysisDevice& device, const UsableSpectra& spectra, const std::vector<int>& sky_fibres);
 
-// Does what FitSky of core/analysis does. Flux and ivar of the frame on the device lose the sky; it is
-// outdated until the caller says otherwise. `seconds`: that the device took. Others have the device while
-// processors convert the results. REQUIRES: SkyFits.
+// Does what FitSky of core/analysis does. Subtracts the sky from the frame's flux and ivar on the device,
+// which count as outdated until the caller calls SetCurrent. `seconds`: time that the device took. Others may
+// use the device while processors convert the results. REQUIRES: SkyFits.
 absl::StatusOr<Sky> FitSkyOnDevice(AnalysisDevice* device, const UsableSpectra& spectra, FrameOnDevice* frame,
                                    const std::vector<int>& sky_fibres, const SkyOptions& options,
                                    double* seconds);

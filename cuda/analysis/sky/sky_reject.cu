@@ -1,7 +1,7 @@
-// Sky: residuals of the sky fibres, and what they reject: fibres on which a source fell, and outlying bins.
+// Sky: residuals of the sky fibres, and the rejection of fibres on which a source fell and of outlying bins.
 //
-// Floor for 42 sky fibres of a frame: 6 MB: 2 us. It is bound by the medians, a barrier for each of their
-// bits.
+// Floor for 42 sky fibres of a frame: 6 MB: 2 us. The time is spent in the medians, which need a barrier for
+// each bit.
 #include "core/model/frame.h"
 #include "cuda/analysis/sky/sky_kernels.cuh"
 
@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(kMedianThreads) FindResiduals(SkyArgs args) {
   if (threadIdx.x == 0) args.fit.medians[i] = abs(median);
 }
 
-// The size of a median residual beyond which a fibre has light of its own. `medians`: shared memory for those
-// of all sky fibres; NaN for 0.
+// Returns the size of a median residual above which a fibre has light of its own. `medians`: shared memory
+// for the medians of all sky fibres; gets NaN in place of 0.
 __device__ double MostMedian(const SkyArgs& args, double* medians, RankScratch* scratch) {
   const int fibres = args.spectra.sky_fibres;
   for (int i = threadIdx.x; i < fibres; i += kBlock) {
@@ -53,7 +53,7 @@ __device__ double MostMedian(const SkyArgs& args, double* medians, RankScratch* 
   return sizes < kMinSkyMedians ? INFINITY : kMaxSkyMedian * median;
 }
 
-// Takes weights of a bin away; returns how many.
+// Sets weights of a bin to 0; returns how many.
 __device__ int RejectBin(const SkyArgs& args, const double* medians, double most, double limit,
                          bool only_worst, int j) {
   const int fibres = args.spectra.sky_fibres, bins = args.spectra.bins;
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kBlock) Reject(SkyArgs args, double limit, boo
   __shared__ int scratch[kMaxWarps];
   double* const medians = DynamicShared();
   const int j = blockIdx.x * kBlock + threadIdx.x, fibres = args.spectra.sky_fibres, bins = args.spectra.bins;
-  if (args.fit.counts->bad_seams != 0 || args.fit.counts->singular != 0) return;  // the sky is not right
+  if (args.fit.counts->bad_seams != 0 || args.fit.counts->singular != 0) return;  // the sky is not valid
   const double most = MostMedian(args, medians, &ranks);
   const int rejected =
       BlockCount(j < bins ? RejectBin(args, medians, most, limit, only_worst, j) : 0, scratch);

@@ -1,4 +1,4 @@
-// The rounds of a sky's fit on a device: one more as long as anything is rejected.
+// The rounds of a sky fit on a device. Rounds are repeated as long as anything is rejected.
 #ifndef SPEXD_CUDA_ANALYSIS_SKY_SKY_ROUNDS_H_
 #define SPEXD_CUDA_ANALYSIS_SKY_SKY_ROUNDS_H_
 
@@ -14,15 +14,15 @@ namespace spexd::cuda {
 struct SkyRounds {
   int rounds = 0;
   int64_t rejected = 0;  // bins
-  SkyChunks chunks;      // that the last factor is in
+  SkyChunks chunks;      // chunks of the last factor
 };
 
-// Waits for each round. Chunks whose halo was too narrow are solved again as one. FailedPrecondition if the
-// equations are singular; Cancelled.
+// Fits the sky; waits for each round. If the halo of a chunk was too narrow, all bins are solved again as one
+// chunk. Returns FailedPrecondition if the equations are singular; Cancelled if a stop is requested.
 absl::StatusOr<SkyRounds> FitSkyRounds(const SkyArgs& args, const SkyOptions& options,
                                        const DeviceName& device, cudaStream_t stream);
 
-// What follows the rounds: the sky in each fibre, its variance, the spectra without it.
+// Enqueues what follows the rounds: the sky in each fibre, its variance, the sky-subtracted spectra.
 cudaError_t FinishSky(const SkyModelArgs& args, const SkyRounds& rounds, const SkyOptions& options,
                       const SkyOutput& output, cudaStream_t stream);
 

@@ -1,7 +1,7 @@
-// Sky: A = L D L^T, A s = b, and the band of A^-1 (Takahashi et al. 1973). A warp to a chunk of bins: each of
-// its steps is one column, and waits for the one before.
+// Sky: A = L D L^T, A s = b, and the band of A^-1 (Takahashi et al. 1973). Each warp processes a chunk of
+// bins. Each of its steps is one column and waits for the previous step.
 //
-// Floor for a frame: 2 MFLOP in float64: nothing. It is bound by the latency of the chain: 320 steps of some
+// Floor for a frame: 2 MFLOP in float64: negligible. The time is the latency of the chain: 320 steps of some
 // 300 cycles for the factor, 70 for the solution and 400 for the inverse, 0.05, 0.01 and 0.08 ms.
 #include "cuda/analysis/sky/sky_kernels.cuh"
 #include "cuda/kernels/common/device.cuh"
@@ -11,11 +11,12 @@ namespace {
 
 constexpr int kKept = 64, kHalo = 128, kPad = kBandRows - 1;
 constexpr int kSharedBytes = 2 * kNormalRows * (kPad + kKept + 2 * kHalo) * static_cast<int>(sizeof(double));
-constexpr double kSeamTolerance = 1e-6;  // of a bin's sigma with all others known, its least
+constexpr double kSeamTolerance = 1e-6;  // in units of a bin's least sigma, which it has if all other bins
+                                         // are known
 
 struct ChunkPosition {
-  int first, end;            // bins with the halo
-  int kept_first, kept_end;  // without
+  int first, end;            // bins including the halo
+  int kept_first, kept_end;  // bins without the halo
 };
 __device__ ChunkPosition PositionOf(const SkyChunks& chunks, int bins) {
   const int kept = static_cast<int>(blockIdx.x) * chunks.kept;
@@ -23,13 +24,14 @@ __device__ ChunkPosition PositionOf(const SkyChunks& chunks, int bins) {
           min(bins, kept + chunks.kept)};
 }
 
-// One column: every lane its row. Row kBandRows is that of the solution, z = D^-1 L^-1 b, which follows from
-// the same products. Returns whether the pivot is positive.
+// Factors one column; each lane holds a row. Row kBandRows is the solution z = D^-1 L^-1 b, which follows
+// from the same products. Returns whether the pivot is positive.
 __device__ bool FactorColumn(double* column, int lane) {
   const bool own = lane < kNormalRows;
   double value = own ? column[lane] : 0;
 #pragma unroll
-  for (int p = kBandRows - 1; p >= 1; --p) {  // the latest column last: the others can be fetched before
+  for (int p = kBandRows - 1; p >= 1; --p) {  // the latest column last, so that the others are fetched in
+                                              // advance
     const double* const before = column - p * kNormalRows;
     const int row = lane == kBandRows ? kBandRows : lane + p;
     const bool reaches = lane == kBandRows || row < kBandRows;
@@ -44,7 +46,7 @@ __device__ bool FactorColumn(double* column, int lane) {
   return positive;
 }
 
-// s from z by L^T, the last bin first. All lanes do the same; the first writes.
+// Computes s from z by L^T, the last bin first. All lanes compute the same; the first lane writes.
 __device__ void Substitute(const double* band, int size, double* sky) {
   double later[kBandRows - 1] = {};  // s[j + 1], s[j + 2] ...
   for (int j = size - 1; j >= 0; --j) {
@@ -59,7 +61,7 @@ __device__ void Substitute(const double* band, int size, double* sky) {
   }
 }
 
-// A chunk's part of the normal equations; zeros before its first bin and beyond its last.
+// Loads a chunk's part of the normal equations, with zeros before its first bin and beyond its last.
 __device__ void LoadBand(const SkyArgs& args, const ChunkPosition& position, double* columns) {
   const double prior = *args.fit.prior;
   const int size = position.end - position.first;
@@ -93,7 +95,7 @@ __global__ void __launch_bounds__(kWarp) Solve(SkyArgs args, SkyChunks chunks, b
   for (int k = lane; shared && k < (kPad + size) * kNormalRows; k += kWarp) kept[k] = columns[k];
 }
 
-// The halo's last bin must be what the chunk before found.
+// Checks that the last bin of a chunk's left halo equals the previous chunk's result.
 __global__ void CheckSeams(SkyArgs args, SkyChunks chunks) {
   const int c = blockIdx.x * blockDim.x + threadIdx.x;
   if (c == 0 || c >= chunks.count) return;
@@ -104,8 +106,8 @@ __global__ void CheckSeams(SkyArgs args, SkyChunks chunks) {
     atomicMax(&args.fit.counts->bad_seams, 1);
 }
 
-// Row j of the inverse from those below: Z[j, later] = -Z[later, later] l_j, Z[j, j] = 1 / D_j - l_j . Z[j,
-// later].
+// Computes row j of the inverse from later rows: Z[j, later] = -Z[later, later] l_j and Z[j, j] = 1 / D_j -
+// l_j . Z[j, later].
 __device__ void InvertRow(const double* band, double* inverse, int j, int size, int lane) {
   const int later = min(kBandRows - 1, size - 1 - j);
   const double* const column = band + j * kNormalRows;

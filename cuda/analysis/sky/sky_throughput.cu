@@ -1,7 +1,7 @@
-// Sky: the scale of bright lines in each fibre, shrunk by how much of its scatter is noise.
+// Sky: the scale of bright lines in each fibre, shrunk by the fraction of its scatter that is noise.
 //
-// Floor for a frame: the lines' bins of all fibres, 5 MB: 1 us. It is bound by the rounds in which a fibre's
-// lines are rejected, and by one block's medians over all fibres.
+// Floor for a frame: the lines' bins of all fibres, 5 MB: 1 us. The time is spent in the rounds that reject a
+// fibre's lines, and in one block's medians over all fibres.
 #include "core/model/frame.h"
 #include "cuda/analysis/sky/sky_lines.cuh"
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kFibreThreads = 64, kShrinkThreads = 1024;
 
-// Bins that a peak's scale is fitted to.
+// The bins to which a peak's scale is fitted.
 struct Window {
   int first, end;
 };
@@ -38,7 +38,7 @@ __device__ LineScale FitLine(const SkyModelArgs& args, int fibre, int peak) {
   return ScaleOfSums(s0, s1, s2, f0, f1);
 }
 
-// A fibre's lines in shared memory; a variance of 0 is that of one that does not tell.
+// A fibre's lines in shared memory; a line with variance 0 has no information.
 struct Lines {
   int count;
   LineScale* line;
@@ -46,7 +46,7 @@ struct Lines {
   int32_t* out;  // rejected
 };
 
-// The mean scale of the lines that are not rejected. All threads return it.
+// Returns the mean scale of the lines that are not rejected, in all threads.
 __device__ LineScale MeanOf(const Lines& lines, double* sums) {
   double sum = 0, total = 0;
   for (int k = threadIdx.x; k < lines.count; k += kFibreThreads) {
@@ -61,7 +61,7 @@ __device__ LineScale MeanOf(const Lines& lines, double* sums) {
   return {sum / total, 1 / total};
 }
 
-// Rejects the line that outlies most, if any does; `left`: lines that are not rejected.
+// Rejects the worst outlier, if there is one. `left`: lines that are not rejected.
 __device__ bool RejectWorst(const Lines& lines, const LineScale& mean, int left, RankScratch* scratch) {
   for (int k = threadIdx.x; k < lines.count; k += kFibreThreads) {
     const LineScale& line = lines.line[k];
@@ -84,7 +84,7 @@ __device__ bool RejectWorst(const Lines& lines, const LineScale& mean, int left,
   return true;
 }
 
-// A block to a fibre: the mean scale of its lines, without those that outlie.
+// Finds the mean scale of a fibre's lines without outliers. Each block processes a fibre.
 __global__ void __launch_bounds__(kFibreThreads) CombineLines(SkyModelArgs args) {
   __shared__ double sums[2 * kMaxWarps];
   __shared__ RankScratch ranks;
@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(kFibreThreads) CombineLines(SkyModelArgs args)
   if (threadIdx.x == 0) args.model.scales[fibre] = mean;
 }
 
-// One block: medians over all fibres that tell, then their scales. `values`: shared memory.
+// Finds the medians over all fibres with information, then the fibres' scales. One block. `values`: shared
+// memory.
 __global__ void __launch_bounds__(kShrinkThreads) Shrink(SkyModelArgs args, bool wanted, double* throughput) {
   __shared__ RankScratch ranks;
   double* const values = DynamicShared();
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(kShrinkThreads) Shrink(SkyModelArgs args, bool
 
 }  // namespace
 
-// Two bins cannot both be peaks if they are neighbours.
+// Peaks are not adjacent, so there are at most half as many as bins.
 int64_t SkyLineBytes(int64_t bins) {
   return static_cast<int64_t>(sizeof(LineScale) + sizeof(double) + sizeof(int32_t)) * (bins / 2 + 1);
 }

@@ -1,6 +1,6 @@
-// The least a frame of 450 stars costs, at 25 evaluations a fit: 600 operations a bin and evaluation, 0.5 ms
-// on an H200. A fit is a chain of evaluations, so several blocks are resident on each multiprocessor, and a
-// block's warps meet only for sums and small systems: ten times an evaluation.
+// Fits of stars. Floor for a frame of 450 stars with 25 evaluations a fit: 600 operations a bin and
+// evaluation, 0.5 ms on an H200. A fit is a chain of evaluations, so several blocks are resident on each
+// multiprocessor. The warps of a block meet only for sums and small systems, ten times an evaluation.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,37 +14,36 @@
 namespace spexd::cuda {
 namespace {
 
-// Warps of a block, where shared memory has room for them, and threads of a multiprocessor, which bound the
-// registers of each.
+// The most warps of a block, where shared memory has room for them, and the threads that should be resident
+// on a multiprocessor, which limit the registers of each.
 constexpr int kMaxWarps = 12, kResidentThreads = 768;
 constexpr int kStride = kMaxFitParameters, kMaxTerms = kMaxContinuumTerms;
-constexpr int kGroup = 8;  // sums that a warp puts together at a time
+constexpr int kGroup = 8;  // sums that a warp reduces at a time
 constexpr int RoundedUp(int count) { return (count + kGroup - 1) / kGroup * kGroup; }
 
-// What a block's threads share of a fit. Moments, coefficients, factor and cross are those of the segment that
-// they work at.
+// The shared memory of a fit. Moments, coefficients, factor and cross belong to the current segment.
 struct Shared {
   StarCell cell;
   double x[kMaxFitParameters], trial[kMaxFitParameters];
   double moments[2 * kMaxContinuumDegree + 1], coefficients[kMaxTerms];
   double factor[kMaxTerms * kMaxTerms];
   double cross[kMaxTerms * kStride];
-  FitCurvature curvature;  // of all segments
-  FitCurvature part;       // of the segment, from the second on
+  FitCurvature curvature;  // sum over all segments
+  FitCurvature part;       // of the current segment, from the second on
   double chi2;        // of the last evaluation
-  double point_chi2;  // of the point
+  double point_chi2;  // of the current point
   double damping;
-  double expected;  // gain of the step to try
-  double refused;   // likewise of the last step from the point that was refused; infinite: none
+  double expected;  // expected gain of the step to try
+  double refused;   // expected gain of the last step from the point that was refused; infinite: none
   int solved;       // whether the last evaluation determined all continua
   int tries;        // whether there is a step to try
 };
 
-// Chebyshev's polynomials of a bin, from T_first on.
+// Chebyshev polynomials at a bin, from T_first on.
 template <typename Real>
 class Polynomials {
  public:
-  // `table`: T_0 .. T_degree [term, bin] from the bin on.
+  // `table`: T_0 .. T_degree [term, bin], beginning at the bin.
   __device__ Polynomials(const double* table, int bins, int degree, int first)
       : twice_(degree > 0 ? static_cast<Real>(2 * table[bins]) : 0),
         at_(first > 0 ? static_cast<Real>(table[static_cast<int64_t>(first) * bins]) : 1),
@@ -73,7 +72,7 @@ class Fit {
   __device__ void Run() {
     Start();
     int evaluations = 0, steps = 0;
-    // What is inlined once is compiled once and stays in the cache of instructions.
+    // Code that is inlined only once is compiled once and stays in the instruction cache.
     for (State state = kBegins; state != kEnded;) {
       Evaluate(shared_.trial);
       if (state == kReturns) break;
@@ -90,7 +89,8 @@ class Fit {
 
  private:
   static constexpr int kSize = kParameters + 2, kPairs = kSize * (kSize + 1) / 2;
-  enum State { kBegins, kSteps, kReturns, kEnded };  // kReturns: to the point, for what is kept of it
+  enum State { kBegins, kSteps, kReturns, kEnded };  // kReturns: evaluates the point again for the values to
+                                                     // keep
   static constexpr double kNone = std::numeric_limits<double>::infinity();
   static constexpr int kCurvatureSums = RoundedUp(kPairs + kSize), kCrossSums = kSize * kGroup;
 
@@ -98,7 +98,7 @@ class Fit {
   __device__ static int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   __device__ static int Warps() { return static_cast<int>(blockDim.x) / kWarp; }
 
-  // The segments in turn: what follows is of this one. Calls of Use are in the order of the segments.
+  // Selects the segment for all later calls. Segments must be selected in order.
   __device__ void Use(int segment) {
     const FitSegment of = args_.segments[start_.first_segment + segment];
     const FitArm& arm = args_.arms[of.arm];
@@ -140,7 +140,7 @@ class Fit {
     __syncthreads();
   }
 
-  // The star at x, its best continua and chi-square. The block meets at the end.
+  // Computes the star at x, its best continua and chi-square. Ends with a barrier of the block.
   __device__ void Evaluate(const double* x) {
     for (int s = 0; s < start_.segments; ++s) {
       Use(s);
@@ -153,7 +153,7 @@ class Fit {
         if (n <= args_.degree) shared_.coefficients[n] = SumOfWarps(at + kGroup);
       }
       __syncthreads();
-      // Others go on to the next segment's star, after which the block meets.
+      // Other warps continue with the next segment's star, after which the block meets.
       if (Warp() == 0) FindContinuum(s == 0);
     }
     __syncthreads();
@@ -179,7 +179,7 @@ class Fit {
     return Polynomials<double>(polynomials_ + j, bins_, args_.degree, first);
   }
 
-  // The sums over bins of w m^2 T_n and w f m T_n, in turn by groups of n.
+  // Computes the sums over bins of w m^2 T_n and w f m T_n, kGroup of n at a time.
   __device__ void SumMoments() const {
     for (int first = 0; first <= 2 * args_.degree; first += kGroup) {
       double moments[kGroup] = {}, data[kGroup] = {};
@@ -204,7 +204,7 @@ class Fit {
     }
   }
 
-  // The segment's continuum and chi-square from the moments, by a warp.
+  // Computes the segment's continuum and chi-square from the moments. Called by a whole warp.
   __device__ void FindContinuum(bool first) {
     for (int e = Lane(); e < terms_ * terms_; e += kWarp) {
       shared_.factor[e] = ContinuumElement(shared_.moments, kContinuumPrior, e / terms_, e % terms_);
@@ -230,8 +230,8 @@ class Fit {
     __syncwarp();
   }
 
-  // H and g at the point, of which the last evaluation was, for warp 0. Products of float32 are enough for
-  // steps and errors: chi-square decides.
+  // Computes H and g at the point, which must be that of the last evaluation, for warp 0. Products in float32
+  // are accurate enough for steps and errors: chi-square decides whether a step is accepted.
   __device__ void MakeCurvature() {
     for (int s = 0; s < start_.segments; ++s) {
       if (!is_alone()) {
@@ -262,7 +262,8 @@ class Fit {
       if (!is_alone()) __syncthreads();
     }
   }
-  // What the continuum takes up of the segment's part, which is then added to that of all. By a warp.
+  // Removes what the continuum absorbs from the segment's part, and adds the rest to the sum over all. Called
+  // by a whole warp.
   __device__ void ProjectPart(int segment, FitCurvature* part) const {
     if (Lane() < kSize) ProjectColumn(shared_.factor, terms_, Lane(), shared_.cross);
     __syncwarp();
@@ -287,7 +288,7 @@ class Fit {
   // w C m [bin], of a thread's own bins.
   __device__ float& WeightedStar(int j) const { return star_[static_cast<int64_t>(kSize + 1) * bins_ + j]; }
 
-  // J^T W J and J^T W r.
+  // Computes J^T W J and J^T W r.
   __device__ void SumCurvature() const {
     float sums[kCurvatureSums] = {};
     for (int j = args_.edge + static_cast<int>(threadIdx.x); j < bins_ - args_.edge; j += blockDim.x) {
@@ -317,7 +318,7 @@ class Fit {
     }
   }
 
-  // D^T W J for the terms from `first` on.
+  // Computes D^T W J for the terms from `first` on.
   __device__ void SumCross(int first) const {
     float sums[kSize][kGroup] = {};
     for (int j = args_.edge + static_cast<int>(threadIdx.x); j < bins_ - args_.edge; j += blockDim.x) {
@@ -339,8 +340,8 @@ class Fit {
     }
   }
 
-  // Whether a step is left to try; then `trial` is there, otherwise the point. Each lane of a warp takes a
-  // damping that follows the one of the lane before; the first that decides is the one.
+  // Returns whether a step is left to try. `trial` is then the step's target, otherwise the point. Each lane
+  // of a warp tries the damping that follows the previous lane's; the first lane that decides wins.
   __device__ bool TakeStep() {
     static_assert(kMinDamping * 1e21 > kMaxDamping);  // 5^31 > 1e21
     if (Warp() == 0) {
@@ -366,7 +367,8 @@ class Fit {
     __syncthreads();
     return shared_.tries != 0;
   }
-  // What the trial gained, which is then the point; negative where it is refused. The first is not.
+  // Returns the gain of the trial, which becomes the point; negative if the trial is refused. The first trial
+  // is never refused.
   __device__ double Judge(bool first) {
     const bool better = first || (shared_.solved != 0 && shared_.chi2 <= shared_.point_chi2);
     const double gained = first ? 2 * kEnoughGained : better ? shared_.point_chi2 - shared_.chi2 : -1;
@@ -408,7 +410,7 @@ class Fit {
   Shared& shared_;
   const FitStart& start_;
   const int terms_;
-  // Of the segment.
+  // The current segment.
   int segment_ = 0, bins_ = 0;
   float *star_ = nullptr, *light_ = nullptr;
   const double* polynomials_ = nullptr;
@@ -439,7 +441,7 @@ FitPlan PlanFit(int parameters, double max_spacing, double step, int shared_byte
                         (kLightSpeed * step);
   FitPlan plan;
   plan.filter_half = static_cast<int>(std::ceil(widest)) + 1;
-  // Before the first sample lie up to three that are only read with it, beside the bins four taps.
+  // Includes up to three samples before the first, which are read with it, and four taps beside the bins.
   plan.samples =
       PaddedSamples(static_cast<int>(std::ceil((kLitBins - 1) * max_spacing)) + 2 * plan.filter_half + 8);
   const int sample_bytes = static_cast<int>(parameters == 1  ? sizeof(MixedSample<1>)

@@ -14,7 +14,7 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kStaticShared = 16 << 10;  // upper limit of what a block of the fit holds beside
+constexpr int kStaticShared = 16 << 10;  // upper limit of the static shared memory of a block of the fit
 
 double MostSpacing(const std::vector<double>& wave, double step) {
   double most = 0;
@@ -89,7 +89,7 @@ absl::StatusOr<std::shared_ptr<const PreparedLibrary>> PreparedLibrary::Make(Ana
                                                                              const VelocityOptions& options) {
   std::shared_ptr<PreparedLibrary> made(new PreparedLibrary);
   made->library_ = library;
-  made->library_.prepared.reset();  // which will hold this
+  made->library_.prepared.reset();  // it will hold `made`
   made->wave_ = wave;
   made->options_ = options;
   made->options_.stop = {};

@@ -14,19 +14,19 @@
 
 namespace spexd::cuda {
 
-// Made from a library, a frame's grid and options; does not change. In device memory: `flux` [template,
-// sample], `coefficients` as FitArgs has them, `log_wave` [bin], `polynomials` T_0 .. T_2degree
-// [term, bin], `velocities` of the scan, `axes`.
+// A library prepared for a frame's grid and options; immutable. Its arrays in device memory: `flux`
+// [template, sample], `coefficients` as in FitArgs, `log_wave` [bin], `polynomials` T_0 .. T_2degree [term,
+// bin], `velocities` of the scan, `axes`.
 class PreparedLibrary : public TemplatePreparation {
  public:
-  // InvalidArgument as BinnedTemplates::Make; ResourceExhausted for a library that no block of the device can
-  // hold a part of. REQUIRES: the device is current.
+  // Returns InvalidArgument as BinnedTemplates::Make; ResourceExhausted if no block of the device can hold
+  // even a part of the library. REQUIRES: the device is current.
   static absl::StatusOr<std::shared_ptr<const PreparedLibrary>> Make(AnalysisDevice* device,
                                                                      const std::vector<double>& wave,
                                                                      const TemplateLibrary& library,
                                                                      const VelocityOptions& options);
 
-  // Whether this is what Make would make of these.
+  // Returns whether Make would return an equal library for these arguments.
   bool Serves(const std::vector<double>& wave, const TemplateLibrary& library,
               const VelocityOptions& options) const;
 
@@ -41,7 +41,7 @@ class PreparedLibrary : public TemplatePreparation {
   const Array<double, 2>& polynomials() const { return polynomials_; }
   const FitRanges& ranges() const { return ranges_; }
   const FitPlan& plan() const { return plan_; }
-  int filter_half() const { return filter_half_; }  // of smoothing, samples
+  int filter_half() const { return filter_half_; }  // half length of the smoothing filter, in samples
   TemplateAxes axes_on_device() const;
 
  private:

@@ -1,5 +1,5 @@
-// Chi-square of spectra against shifted templates, around the products of matrices that take the time
-// (cuda/analysis/gemm.h).
+// Chi-square of spectra against shifted templates: the steps before and after the matrix products
+// (cuda/analysis/gemm.h), which take most of the time.
 #ifndef SPEXD_CUDA_ANALYSIS_VELOCITY_SCAN_H_
 #define SPEXD_CUDA_ANALYSIS_VELOCITY_SCAN_H_
 
@@ -20,16 +20,16 @@ struct WeighArgs {
   float* weights;             // w T_n [row, 2 degree + 1, bin]
   double* chi2;               // [row]: of flux 0
 };
-// The weighted spectra, times each polynomial of the continuum.
+// Multiplies the weighted spectra by each polynomial of the continuum.
 [[nodiscard]] cudaError_t WeighSpectra(const WeighArgs& args, cudaStream_t stream);
 
 struct ScanArgs {
   int targets, templates, steps, degree;
-  const int* first_row;  // [target + 1]: the rows of a target, one for each exposure, follow each other
-  const float* data;     // [row, degree + 1, template, velocity]: products with shifted templates
-  const float* moments;  // [row, 2 degree + 1, template, velocity]: with their squares
+  const int* first_row;  // [target + 1]: the rows of a target, one for each exposure, are consecutive
+  const float* data;     // [row, degree + 1, template, velocity]: products with the shifted templates
+  const float* moments;  // [row, 2 degree + 1, template, velocity]: products with their squares
   const double* flat;    // [row]: chi-square of flux 0
-  double* chi2;          // [target, template, velocity]: of an arm, its exposures added
+  double* chi2;          // [target, template, velocity]: of an arm, summed over exposures
 };
 [[nodiscard]] cudaError_t SolveScan(const ScanArgs& args, cudaStream_t stream);
 
@@ -37,10 +37,10 @@ struct ProfileArgs {
   int arms, targets, templates, steps;
   const double* chi2;  // [arm, target, template, velocity]
   const double* velocities;
-  double* best;     // [target, velocity]: the least of all templates, arms added, ..
-  int* which;       // .. the first template that has it, ..
-  double* refined;  // .. the velocity at the minimum of its parabola, ..
-  double* of_arms;  // .. and what each arm has of it [arm, target, velocity]
+  double* best;     // [target, velocity]: the least of all templates, summed over arms
+  int* which;       // [target, velocity]: the first template that has it
+  double* refined;  // [target, velocity]: velocity at the minimum of its parabola
+  double* of_arms;  // [arm, target, velocity]: each arm's part of `best`
 };
 [[nodiscard]] cudaError_t ProfileScan(const ProfileArgs& args, cudaStream_t stream);
 

@@ -1,5 +1,5 @@
-// A star's spectrum on a fibre's bins and its derivatives, by a block: EvaluateStar of core/analysis in
-// float32, which sums in float64 make of (docs/accuracy.md).
+// A star's spectrum on a fibre's bins and its derivatives, computed by a block: EvaluateStar of core/analysis
+// in float32. docs/accuracy.md compares it with float64.
 #ifndef SPEXD_CUDA_ANALYSIS_VELOCITY_STAR_MODEL_CUH_
 #define SPEXD_CUDA_ANALYSIS_VELOCITY_STAR_MODEL_CUH_
 
@@ -13,8 +13,8 @@
 
 namespace spexd::cuda {
 
-// A warp computes the light of so many bins at a time, from which the resolution makes fewer bins of the
-// star.
+// The bins whose light a warp computes at a time, and the fewer bins of the star that remain after the
+// resolution is applied.
 inline constexpr int kLitBins = 2 * kWarp, kMadeBins = kLitBins - 2 * kResolutionHalfWidth;
 
 // A sample of the star's spline: its coefficient, and the coefficient's derivatives by the templates'
@@ -24,20 +24,20 @@ struct alignas(kParameters == 1 ? 8 : 16) MixedSample {
   float of[kParameters == 1 ? 2 : kParameters < 4 ? 4 : 8];
 };
 
-// What a sample counts in the filtered spline, a polynomial of the position between samples; the same for the
-// filter's derivative by vsini^2.
+// The weight of a sample in the filtered spline, a cubic polynomial of the position between samples; the same
+// for the filter's derivative by vsini^2.
 struct FilterTap {
   float4 filter, change;
 };
 
-// Where a star lies among the templates, and how it rotates: what a block shares.
+// A star's position among the templates, and its rotation. Shared by a block.
 struct StarCell {
-  int node[kMaxTemplateParameters];     // below it: offset in `coefficients`
-  int stride[kMaxTemplateParameters];   // from there to the next node
-  float position[kMaxTemplateParameters];  // between the two, 0 to 1
-  float slope[kMaxTemplateParameters];  // its derivative by the parameter
-  double filtered;                       // vsini^2 of the filters; NaN: there are none yet
-  int half;                              // of their length
+  int node[kMaxTemplateParameters];     // the node below: offset in `coefficients`
+  int stride[kMaxTemplateParameters];   // offset to the next node
+  float position[kMaxTemplateParameters];  // between the two nodes, 0 to 1
+  float slope[kMaxTemplateParameters];  // derivative of `position` by the parameter
+  double filtered;                       // vsini^2 of the filters; NaN: none yet
+  int half;                              // half length of the filters
 };
 
 template <int kParameters>
@@ -48,7 +48,7 @@ class StarModel {
   __device__ StarModel(const FitArgs& args, const FitPlan& plan, StarCell* cell)
       : args_(args), plan_(plan), cell_(*cell) {}
 
-  // The stars evaluated from here on are those of an arm, as the resolution of one of its rows spreads them.
+  // Selects an arm, and the row whose resolution applies, for the next stars.
   __device__ void Use(const FitArm& arm, int64_t row, float* star) {
     log_wave_ = arm.log_wave;
     coefficients_ = arm.coefficients;
@@ -57,12 +57,13 @@ class StarModel {
     star_ = star;
   }
 
-  // A warp's own shared memory, plan.warp_bytes, while no star is evaluated.
+  // Returns a warp's own shared memory of plan.warp_bytes, for use while no star is evaluated.
   __device__ double* WarpMemory(int warp) const {
     return reinterpret_cast<double*>(Areas() + static_cast<int64_t>(warp) * plan_.warp_bytes);
   }
 
-  // Rows of the spectrum and its derivatives by x [rows, bins]. By the whole block, which meets at the end.
+  // Computes the rows of the spectrum and its derivatives by x [rows, bins]. Called by the whole block; ends
+  // with a barrier.
   __device__ void Evaluate(const double* x) const {
     if (threadIdx.x < kParameters) FindCell(x + 1, static_cast<int>(threadIdx.x));
     MakeFilters(x[kParameters + 1]);
@@ -80,15 +81,15 @@ class StarModel {
   __device__ static int Warp() { return static_cast<int>(threadIdx.x) / kWarp; }
   __device__ static int Warps() { return static_cast<int>(blockDim.x) / kWarp; }
 
-  // Shared memory: the filter of rotation beside its derivative by vsini^2, then the warps' areas, each with
-  // mixed samples and then the light in their place.
+  // Shared memory: the filter of rotation and its derivative by vsini^2, then the warps' areas. Each area
+  // holds mixed samples, and later the light in their place.
   __device__ FilterTap* Taps() const { return reinterpret_cast<FilterTap*>(DynamicShared()); }
   __device__ char* Areas() const { return reinterpret_cast<char*>(DynamicShared()) + plan_.filter_bytes; }
 
   __device__ Mixed* Mixture() const { return reinterpret_cast<Mixed*>(WarpMemory(Warp())); }
   __device__ float* Light() const { return reinterpret_cast<float*>(WarpMemory(Warp())); }
 
-  // The position between the nodes of parameter q.
+  // Finds the position between the nodes of parameter q.
   __device__ void FindCell(const double* theta, int q) const {
     const AxisPosition position = PositionOnAxis(args_.axes, q, theta[q]);
     int stride = PaddedSamples(args_.samples);
@@ -99,8 +100,8 @@ class StarModel {
     cell_.slope[q] = static_cast<float>(1 / position.width);
   }
 
-  // One of the B-splines of a kernel, at `l` samples from the centre. Of the nodes, which ascend, it takes
-  // those that are less than two samples away.
+  // Returns a kernel's B-spline coefficient at `l` samples from the centre. It sums the nodes, which ascend,
+  // that are less than two samples away.
   __device__ static double SplineAt(const RotationNode* nodes, int count, int l) {
     int q = 0;
     for (int end = count; q < end;) {
@@ -119,15 +120,16 @@ class StarModel {
     }
     return sum;
   }
-  // The weight of a sample in the spline, a polynomial in u, from the filter's value there and those before.
+  // Returns the weight of a sample in the spline, a polynomial in u, from the filter's values there and at
+  // the three samples before.
   __device__ static float4 PolynomialOf(double f0, double f1, double f2, double f3) {
     return {static_cast<float>((f0 + 4 * f1 + f2) / 6), static_cast<float>((f2 - f0) / 2),
             static_cast<float>((f0 - 2 * f1 + f2) / 2), static_cast<float>((f3 - f0 + 3 * (f1 - f2)) / 6)};
   }
 
-  // The filters of the rotation and of its increment, if those that are there are others. They are in
-  // B-splines, as the coefficients are those of coefficients: without rotation a spline's own samples,
-  // 1 : 4 : 1. The block meets.
+  // Makes the filters of the rotation and of its increment, unless they are there already. They are in
+  // B-splines, because the coefficients are spline coefficients of spline coefficients: without rotation the
+  // filter is a spline's own samples, 1 : 4 : 1. Contains barriers of the block.
   __device__ void MakeFilters(double vsini2) const {
     if (cell_.filtered == vsini2) {
       __syncthreads();
@@ -138,7 +140,7 @@ class StarModel {
     const double wide_reach = args_.rotation ? sqrt(vsini2 + increment) / velocity_step : 0;
     const int half = static_cast<int>(ceil(wide_reach)) + 1;
     const int count = RotationNodes(reach), wide_count = RotationNodes(wide_reach);
-    // Nodes lie where templates are mixed later.
+    // Nodes use the memory in which templates are mixed later.
     RotationNode* const nodes = reinterpret_cast<RotationNode*>(Areas());
     RotationNode* const wide_nodes = nodes + count;
     for (int q = threadIdx.x; q < count + wide_count; q += blockDim.x) {
@@ -146,8 +148,8 @@ class StarModel {
                            : RotationNodeOf(q - count + 1, wide_count, wide_reach);
     }
     __syncthreads();
-    // A half of a warp computes values of the filter, the other its increment's; the first three of each are
-    // only those before.
+    // One half of each warp computes values of the filter, the other half those of its increment. The first
+    // three values of each half only serve as predecessors.
     constexpr int kHalf = kWarp / 2, kBefore = 3, kOfHalf = kHalf - kBefore;
     const int kind = Lane() / kHalf, of_half = Lane() % kHalf;
     const RotationNode* const own = kind == 0 ? nodes : wide_nodes;
@@ -174,7 +176,7 @@ class StarModel {
     __syncthreads();
   }
 
-  // The star's bins from kMadeBins * stretch on, by a warp.
+  // Computes the star's bins from kMadeBins * stretch on. Called by a whole warp.
   __device__ void MakeStretch(int stretch, const VelocityShift& shift) const {
     const int made = stretch * kMadeBins, half = cell_.half;
     SplinePosition positions[kOfLane];
@@ -194,7 +196,7 @@ class StarModel {
     __syncwarp();
   }
 
-  // Samples of the templates at the corners of the cell, mixed.
+  // Mixes samples of the templates at the corners of the cell.
   __device__ void Mix(int first, int count) const {
     float position[kParameters], slope[kParameters];
     const float* from = coefficients_;
@@ -228,7 +230,8 @@ class StarModel {
       }
     }
   }
-  // From values at the corners, the last parameter's bit the lowest; `values` is overwritten.
+  // Interpolates between values at the corners, in whose index the last parameter's bit is the lowest.
+  // Overwrites `values`.
   __device__ static Mixed Interpolate(float (&values)[kCorners], const float (&position)[kParameters],
                                       const float (&slope)[kParameters]) {
     float slopes[kParameters][kCorners / 2];
@@ -254,9 +257,9 @@ class StarModel {
     return mixed;
   }
 
-  // Rows of the light, [rows, kLitBins], in place of the mixed samples: the filtered star at a lane's
-  // positions, by the spline's weights and slopes, and its derivatives by the other parameters. Weights and
-  // filters are joined, tap by tap.
+  // Computes rows of the light, [rows, kLitBins], in place of the mixed samples: the filtered star at a
+  // lane's positions, by the spline's weights and slopes, and its derivatives by the other parameters.
+  // Weights and filters are combined tap by tap.
   __device__ void MakeLight(const SplinePosition (&positions)[kOfLane], int first, int half,
                             float by_velocity) const {
     float sums[kOfLane][kRows] = {};
@@ -296,7 +299,7 @@ class StarModel {
     }
   }
 
-  // The fibre's resolution: bins from `made` on.
+  // Applies the fibre's resolution; writes bins from `made` on.
   __device__ void Spread(int made) const {
     const float* const light = Light();
 #pragma unroll

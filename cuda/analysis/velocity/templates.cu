@@ -1,6 +1,6 @@
-// The least a frame costs: its resolution is read four times (51 MB each, in L2 by halves), the shifted
-// templates written once (68 MB for 45 templates at 81 velocities): 60 us on an H200. Measured times are in
-// docs/performance.md.
+// Templates at the velocities of a scan. Floor for a frame: its resolution is read four times (51 MB each,
+// half of it from the L2 cache), and the shifted templates are written once (68 MB for 45 templates at 81
+// velocities): 60 us on an H200. docs/performance.md has measured times.
 #include "core/analysis/velocity/shared/spline_position.h"
 #include "core/analysis/velocity/shared/spline_weights.h"
 #include "core/analysis/velocity/shared/template_filter.h"
@@ -12,11 +12,11 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMedianBlocks = 64;  // of each diagonal
+constexpr int kMedianBlocks = 64;  // blocks for each diagonal
 
 dim3 BlocksFor(int64_t count) { return dim3(static_cast<unsigned>((count + kThreads - 1) / kThreads)); }
 
-// Floats in the order of unsigned integers.
+// Maps floats to unsigned integers that sort like them, and back.
 __device__ inline uint32_t KeyOf(float value) {
   const uint32_t bits = static_cast<uint32_t>(__float_as_int(value));
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -37,7 +37,8 @@ __device__ inline void ForEachKey(const ResolutionArgs& args, int diagonal, cons
   }
 }
 
-// Counts values by the `bits` bits from `shift` on, of those whose higher bits are the ones found.
+// Counts values in buckets of the `bits` bits from `shift` on; only values whose higher bits are the ones
+// found.
 __global__ void CountBuckets(ResolutionArgs args, int shift, int bits) {
   __shared__ uint32_t counts[kMedianBuckets];
   const int diagonal = blockIdx.y;
@@ -54,7 +55,7 @@ __global__ void CountBuckets(ResolutionArgs args, int shift, int bits) {
   }
 }
 
-// Finds the bucket of the rank that is sought, and empties all. A warp to a diagonal.
+// Finds the bucket that contains the rank, and empties all buckets. Each warp processes a diagonal.
 __global__ void ChooseBucket(ResolutionArgs args, int bits) {
   __shared__ uint32_t sums[kWarp];
   const int lane = threadIdx.x, each = (1 << bits) / kWarp;
@@ -84,7 +85,7 @@ __global__ void StartMedians(ResolutionArgs args) {
   if (threadIdx.x < kResolutionDiagonals) args.states[threadIdx.x] = {0, (count - 1) / 2, 0, 0xffffffffu};
 }
 
-// The least value above the lower of the middle two.
+// Finds the least value above the lower of the two middle values.
 __global__ void FindNext(ResolutionArgs args) {
   MedianState& state = args.states[blockIdx.y];
   const uint32_t found = state.bits;
@@ -101,7 +102,7 @@ __global__ void WidthOfMedians(ResolutionArgs args) {
   double sum = 0, second = 0;
   for (int k = 0; k < kResolutionDiagonals; ++k) {
     const MedianState& state = args.states[k];
-    // `rank` is that among equal values: another one is the upper middle value, or the next is.
+    // `rank` counts among equal values: the upper middle value is either equal, or it is `next`.
     const bool equal = count % 2 != 0 || state.rank + 1 < state.no_larger;
     const double low = ValueOf(state.bits), high = equal ? low : ValueOf(state.next);
     const double median = fmax(0.0, 0.5 * (low + high)), offset = k - kResolutionHalfWidth;
@@ -111,7 +112,7 @@ __global__ void WidthOfMedians(ResolutionArgs args) {
   *args.sigma = sum > 0 ? sqrt(second / sum) : 0;
 }
 
-// Weights of the filter at each sample, a thread to a sample.
+// Computes the weights of the filter. Each thread processes a sample.
 __global__ void WeighSamples(SmoothArgs args) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= args.samples) return;
@@ -137,7 +138,7 @@ __global__ void Smooth(SmoothArgs args) {
   args.smooth[static_cast<int64_t>(blockIdx.y) * args.samples + j] = sum;
 }
 
-// Spline coefficients by the inverse filter, mirrored at the ends.
+// Computes spline coefficients by the inverse filter, mirrored at the ends.
 __global__ void MakeCoefficients(SmoothArgs args) {
   const int j = blockIdx.x * blockDim.x + threadIdx.x, last = args.samples - 1;
   if (j > last) return;

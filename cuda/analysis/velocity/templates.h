@@ -1,4 +1,4 @@
-// A library's templates at the velocities of a scan, seen with a frame's mean resolution.
+// A library's templates at the velocities of a scan, convolved with a frame's mean resolution.
 #ifndef SPEXD_CUDA_ANALYSIS_VELOCITY_TEMPLATES_H_
 #define SPEXD_CUDA_ANALYSIS_VELOCITY_TEMPLATES_H_
 
@@ -8,8 +8,9 @@
 
 namespace spexd::cuda {
 
-// What is found of one diagonal's median: the bits of its value that are known, from the highest; how many
-// values below are left out of its rank; how many values are no larger; the least one that is.
+// The state of the search for one diagonal's median: the known bits of its value, from the highest; its rank
+// among the values that share these bits; the number of these values (`no_larger`); the least value that is
+// larger.
 struct MedianState {
   uint32_t bits, rank;
   uint32_t no_larger;
@@ -25,7 +26,7 @@ struct ResolutionArgs {
   MedianState* states;  // [diagonal], work space
   double* sigma;        // the result: standard deviation of the medians, in bins
 };
-// The width of the mean resolution: as MeanResolution of core/analysis.
+// Measures the width of the mean resolution, as MeanResolution of core/analysis does.
 [[nodiscard]] cudaError_t MeasureResolution(const ResolutionArgs& args, cudaStream_t stream);
 
 struct SmoothArgs {

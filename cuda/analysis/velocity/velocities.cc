@@ -19,19 +19,19 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr size_t kMaxKept = 4;  // grids and options of a library
+constexpr size_t kMaxKept = 4;  // combinations of grid and options kept for a library
 
-// An arm of the fits; those without a row that counts have no library.
+// An arm of the fits. Arms without a row that counts have no library.
 struct FittedArm {
   const UsableSpectra* spectra;  // on the host
   SpectraArrays arrays;          // on the device
   std::shared_ptr<const PreparedLibrary> library;
-  std::vector<int> rows;       // that count, in the order of the targets
-  std::vector<int> first_row;  // [target + 1]: in `rows`
+  std::vector<int> rows;       // rows that count, in the order of the targets
+  std::vector<int> first_row;  // [target + 1]: index into `rows`
 };
 
-// Velocities of targets, step by step. Its mutex is held while the device works, not while processors find
-// minima and put results together. REQUIRES: the device is current; an arm has a library.
+// Velocities of targets, step by step. Holds the device's mutex while the device works, not while processors
+// find minima and assemble results. REQUIRES: the device is current; at least one arm has a library.
 class JointVelocities {
  public:
   JointVelocities(AnalysisDevice* device, const std::vector<FittedArm>& arms, int targets,
@@ -59,10 +59,10 @@ class JointVelocities {
   }
 
  private:
-  static constexpr int kMaxThreads = 8;  // that put results together
+  static constexpr int kMaxThreads = 8;  // for assembling results
 
-  // What the scan takes of the device's memory, and what of it comes to the host in one copy. Arms have the
-  // work space in turn.
+  // Device memory of the scan, and the part of it that one copy brings to the host. Arms use the workspace in
+  // turn.
   struct ScanArrays {
     double *best, *refined, *of_arms;
     int* which;
@@ -180,7 +180,7 @@ class JointVelocities {
                         stream())});
   }
 
-  // The scan of a target on the host.
+  // Returns the scan of a target on the host.
   ScanProfile ProfileOf(int64_t i) const {
     const int64_t first = i * steps_;
     const auto steps = static_cast<size_t>(steps_);
@@ -188,10 +188,10 @@ class JointVelocities {
         {scanned_.best + first, steps}, {scanned_.which + first, steps}, {scanned_.refined + first, steps}};
   }
 
-  // On one thread: starting others takes longer.
+  // Uses one thread: starting more takes longer than the work.
   void ListStarts() {
     minima_.resize(static_cast<size_t>(count_));
-    int64_t bins = 0;  // of all segments of all fits before
+    int64_t bins = 0;  // of all segments of all earlier fits
     int segment_outcomes = 0;
     for (int i = 0; i < count_; ++i) {
       const int first_segment = static_cast<int>(segments_.size());
@@ -229,15 +229,15 @@ class JointVelocities {
     BeginWithTheLongest();
   }
 
-  // The order in which fits begin. Those from other minima than a spectrum's best take longest, then those of
-  // spectra that the scan tells least of.
+  // Sorts the starts so that long fits begin first: fits from minima other than a spectrum's best take
+  // longest, then fits of spectra about which the scan tells least.
   void BeginWithTheLongest() {
     std::vector<std::pair<bool, double>> keys;
     for (int i = 0; i < count_; ++i) {
       if (minima_[i].empty()) continue;
       const absl::Span<const double> chi2 = ProfileOf(i).chi2;
       const auto [least, most] = std::minmax_element(chi2.begin(), chi2.end());
-      const double told = std::max(0.0, *most - *least);  // never NaN
+      const double told = std::max(0.0, *most - *least);  // how much the scan tells; never NaN
       const size_t end = i + 1 < count_ ? first_start_[i + 1] : starts_.size();
       for (size_t k = first_start_[i]; k < end; ++k) keys.emplace_back(k == first_start_[i], told);
     }
@@ -266,7 +266,7 @@ class JointVelocities {
     a.result_bytes = carver.bytes();
     a.segments = carver.Take<FitSegment>(static_cast<int64_t>(segments_.size()));
     a.starts = carver.Take<FitStart>(fits);
-    // Fits of one segment each keep their factor in shared memory.
+    // A fit of one segment keeps its factor in shared memory.
     a.factors = carver.Take<double>(
         segment_outcomes_ > fits ? segment_outcomes_ * kMaxContinuumTerms * kMaxContinuumTerms : 0);
     a.stars = carver.Take<float>(StarRows(size() - 2) * fitted_bins_);
@@ -323,8 +323,8 @@ class JointVelocities {
     args.segment_outcomes = a.segment_outcomes;
     return args;
   }
-  // While the device fits: memory for the results, which takes the system longer than filling it, and the
-  // continua without stars.
+  // Allocates memory for the results and computes the continua without stars while the device fits.
+  // Allocation takes the system longer than filling the memory.
   absl::Status MakeRoom() {
     starless_.resize(static_cast<size_t>(count_));
     models_.resize(static_cast<size_t>(count_));
@@ -357,7 +357,7 @@ class JointVelocities {
     to.evaluations = outcome.evaluations;
     return to;
   }
-  // What the best fit is in its segments and arms. `to`: the segments, whose models and continua are 0.
+  // Adds the best fit's segments and arms. `to`: the segments, whose models and continua are 0.
   void AddSegments(int64_t fit, std::vector<SegmentFit>* to, VelocityFit* best) const {
     int64_t unused = 0;
     const FitArrays a = LayOutFits(fitted_.data(), &unused);
@@ -385,7 +385,7 @@ class JointVelocities {
     SetArmVelocities(of_arms, best);
   }
 
-  // The result of a target.
+  // Assembles the result of a target.
   void PutTogether(int64_t i) {
     if (minima_[i].empty()) {
       stars_[i] = StarWithoutData(library_->library().axes.size(), arms_.size());
@@ -432,17 +432,17 @@ class JointVelocities {
   int steps_ = 0, templates_ = 0;
 
   PinnedBuffer results_, fitted_;
-  ScanArrays scanned_;                            // those of the results, on the host
-  std::vector<std::vector<ScanMinimum>> minima_;  // [target]; empty without data
+  ScanArrays scanned_;                            // the scan's results, on the host
+  std::vector<std::vector<ScanMinimum>> minima_;  // [target]; empty if there are no data
   std::vector<FitSegment> segments_;
   std::vector<int> first_segment_;   // [target + 1]
-  std::vector<size_t> first_start_;  // [target]: by position
-  std::vector<FitStart> starts_;     // as they begin
+  std::vector<size_t> first_start_;  // [target]: index by position
+  std::vector<FitStart> starts_;     // in the order in which they begin
   std::vector<FitStart> in_order_;   // [position]
   int64_t fitted_bins_ = 0;          // of all segments of all fits
   int64_t segment_outcomes_ = 0;
   std::vector<std::vector<StarlessSegment>> starless_;  // [target][segment]
-  std::vector<std::vector<SegmentFit>> models_;         // [target][segment]: room for the best
+  std::vector<std::vector<SegmentFit>> models_;         // [target][segment]: memory for the best fit
   std::vector<StarVelocity> stars_;                     // [target]: the results
 };
 
@@ -461,7 +461,7 @@ absl::StatusOr<std::shared_ptr<const PreparedLibrary>> Velocities::Prepare(const
   };
   if (auto kept = find(); kept != nullptr) return kept;
   const MutexLock lock(&device_.mutex);
-  if (auto kept = find(); kept != nullptr) return kept;  // others waited for the same
+  if (auto kept = find(); kept != nullptr) return kept;  // another thread has just made it
   SPEXD_ASSIGN_OR_RETURN(auto made, PreparedLibrary::Make(&device_, wave, library, options));
   if (library.prepared == nullptr) return made;
   library.prepared->Keep(maker, made, kMaxKept);
@@ -478,7 +478,7 @@ absl::StatusOr<std::vector<StarVelocity>> Velocities::Fit(const std::vector<ArmO
   const OnDevice current(device_.name.index);
   SPEXD_CUDA_RETURN_IF_ERROR(current.error(), device_.name, "making it current");
   std::vector<FittedArm> fitted;
-  std::vector<DeviceMemory::Block> weights;  // of arms of which wavelengths are left out
+  std::vector<DeviceMemory::Block> weights;  // of arms that leave wavelengths out
   bool any = false;
   for (const ArmOnDevice& arm : arms) {
     FittedArm& to = fitted.emplace_back();

@@ -1,4 +1,4 @@
-// Velocities of stars on a GPU: FitVelocities of core/analysis, with its scans and its fits there.
+// Velocities of stars on a GPU: FitVelocities of core/analysis with scans and fits on the device.
 #ifndef SPEXD_CUDA_ANALYSIS_VELOCITY_VELOCITIES_H_
 #define SPEXD_CUDA_ANALYSIS_VELOCITY_VELOCITIES_H_
 
@@ -14,14 +14,14 @@
 
 namespace spexd::cuda {
 
-// Libraries stay prepared on the device as long as their owner keeps them (TemplateLibrary::prepared).
-// Thread-safe.
+// Fits velocities. A library stays prepared on the device as long as its owner keeps it
+// (TemplateLibrary::prepared). Thread-safe.
 class Velocities {
  public:
   explicit Velocities(AnalysisDevice* device) : device_(*device) {}
 
-  // Does what FitVelocities does; ResourceExhausted and Unavailable name what the device lacks or did. Uses
-  // `options.threads` threads where processors have a part in it. REQUIRES: at most kMaxFitArms arms.
+  // Does what FitVelocities does. ResourceExhausted and Unavailable name what the device lacks or what
+  // failed. Uses `options.threads` threads for the processors' part. REQUIRES: at most kMaxFitArms arms.
   absl::StatusOr<std::vector<StarVelocity>> Fit(const std::vector<ArmOnDevice>& arms,
                                                 const std::vector<std::vector<int>>& targets,
                                                 const TemplateLibrary& library,
@@ -32,8 +32,8 @@ class Velocities {
                                                                  const TemplateLibrary& library,
                                                                  const VelocityOptions& options)
       ABSL_LOCKS_EXCLUDED(device_.mutex);
-  // Gives the arm weights of its own, with 0 where options leave wavelengths out; `weights` keeps their
-  // memory.
+  // Gives the arm its own weights, which are 0 at wavelengths that the options leave out. `weights` owns
+  // their memory.
   absl::Status LeaveOut(const UsableSpectra& spectra, const VelocityOptions& options, SpectraArrays* arrays,
                         std::vector<DeviceMemory::Block>* weights)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(device_.mutex);

@@ -1,4 +1,4 @@
-// SolvePositive of core/analysis by a warp, whose lanes hold a row each.
+// SolvePositive of core/analysis by a warp. Each lane holds a row.
 #ifndef SPEXD_CUDA_ANALYSIS_VELOCITY_WARP_SOLVE_CUH_
 #define SPEXD_CUDA_ANALYSIS_VELOCITY_WARP_SOLVE_CUH_
 

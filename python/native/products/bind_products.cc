@@ -37,7 +37,7 @@ namespace {
 
 std::string PathOf(const nb::bytes& path) { return std::string(path.c_str(), path.size()); }
 
-// What `make` returns, made without the GIL.
+// Calls `make` without the GIL and returns its result.
 template <typename Make>
 auto WithoutGil(const Make& make) {
   const nb::gil_scoped_release no_gil;
@@ -58,7 +58,7 @@ absl::StatusOr<Fiberflat> LoadFiberflat(const std::string& path, const std::stop
   return fiberflat;
 }
 
-// What products are asked for, and what it refers to.
+// The request for products, and the objects to which it refers.
 struct Request {
   AnalysisRequest request;
   std::shared_ptr<Sky> sky;
@@ -67,7 +67,7 @@ struct Request {
   std::shared_ptr<Analyser> analyser;
   std::shared_ptr<DeviceSpectra> resident;
 
-  // `where`: null, or the frame on a device.
+  // `where`: the frame on a device, or null.
   void SetAnalyser(std::shared_ptr<Analyser> maker, std::shared_ptr<DeviceSpectra> where) {
     analyser = std::move(maker);
     resident = std::move(where);
@@ -148,7 +148,7 @@ Array<double, 2> DoublesOf(const nb::dict& arrays, const char* name) {
   return doubles;
 }
 
-// What a server sent, checked before: see _product_parts.py.
+// Returns a sky made from arrays that a server sent. _product_parts.py has checked them.
 std::shared_ptr<Sky> ReceivedSky(const nb::dict& arrays) {
   auto sky = std::make_shared<Sky>();
   sky->model = DoublesOf(arrays, "model");

@@ -69,7 +69,7 @@ TargetSpectra JoinFramesOf(const std::vector<const Frame*>& frames, const std::v
   }));
 }
 
-// What all joint products are asked with.
+// Returns the request that all joint products have in common.
 JointRequest RequestFor(const TargetSpectra& spectra, const std::vector<int>& rows, bool per_target,
                         int threads) {
   JointRequest request;
@@ -85,7 +85,8 @@ JointProducts AnalyseWithSignals(const TargetSpectra& spectra, JointRequest& req
   }));
 }
 
-// The model of each arm, and the scans: the images of the files of joint velocities, by their names.
+// Adds the models of each arm and the scans, which are images in the files of joint velocities, by their
+// names.
 void AddModels(const TargetSpectra& spectra, const JointProducts& products, const VelocityOptions& options,
                nb::list* columns) {
   const std::vector<StarVelocity>& stars = *products.velocities;
@@ -134,7 +135,7 @@ FitsFile ParseFits(const std::string& name, const nb::bytes& content) {
 
 const Hdu& HduOf(const FitsFile& file, const std::string& name) { return *ValueOrRaise(file.Get({name})); }
 
-// An image [row, column] of floats, which may have no rows.
+// Returns an image [row, column] of floats, which may have no rows.
 Array<float, 2> ImageOf(const Hdu& hdu) {
   if (hdu.axes.size() == 2 && hdu.axes[1] == 0) return Array<float, 2>({0, hdu.axes[0]});
   return ValueOrRaise(ReadImage<float, 2>(hdu));

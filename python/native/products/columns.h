@@ -18,14 +18,13 @@
 
 namespace spexd::python {
 
-// A tuple (name, values) for each column. Values of numbers are an array [row] of int64, int32, float64 or
-// float32, by the column's form. Those of texts, of logicals and of columns that were copied from another
-// table are a tuple (form, rows, bytes, cards): the cells one after the other as FITS has them, for
-// spexd._cards.column_of.
+// Returns a tuple (name, values) for each column. Numbers are an array [row] of int64, int32, float64 or
+// float32, by the column's form. Texts, logicals and columns copied from another table are a tuple (form,
+// rows, bytes, cards) for spexd._cards.column_of: the cells follow each other as in FITS.
 nanobind::list ColumnsOf(const NumberTable& table);
 
-// An array [star, size] of what each star has, NaN where it has nothing. `values`: a reference to a star's,
-// at most `size`.
+// Returns an array [star, size] of each star's values, NaN where it has none. `values`: returns a reference
+// to at most `size` values of a star.
 template <typename Values>
 nanobind::object RowsOfStars(const std::vector<StarVelocity>& stars, size_t size, const Values& values) {
   Array<double, 2> rows({static_cast<int64_t>(stars.size()), static_cast<int64_t>(size)},

@@ -26,7 +26,7 @@ using Coefficients = Contiguous<double, 2>;
 
 std::string PathFrom(const nb::bytes& bytes) { return std::string(bytes.c_str(), bytes.size()); }
 
-// A copy; None of an empty array.
+// Returns a copy, None for an empty array.
 nb::object ArrayOrNone(const Array<double, 2>& values) {
   return values.empty() ? nb::none() : nb::cast(Given(Array<double, 2>(values)));
 }

@@ -10,14 +10,14 @@
 
 namespace spexd::python {
 
-// Measures what the job's trace_shifts, trace_degrees and trace_reference ask for, over all fibres of its
-// PSF, by `threads` threads. Errors as OpenJobSources, PlanJob and MeasureTraces, and InvalidArgument for
-// "off".
+// Measures the shifts that the job's trace_shifts, trace_degrees and trace_reference ask for, over all fibres
+// of its PSF, with `threads` threads. Errors as OpenJobSources, PlanJob and MeasureTraces; InvalidArgument
+// for "off".
 absl::StatusOr<TraceReport> MeasureJobTraces(const Job& job, int threads, const std::stop_token& stop);
 
-// The PSF, by the same name, with traces moved by series of shifts in pixels; an empty one moves nothing. It
-// has no content_hash. InvalidArgument: XTRACE and YTRACE of different domains, a series of more than
-// kMaxShiftDegree + 1 terms, or a coefficient that is not finite.
+// Returns the PSF, under the same name, with traces moved by series of shifts in pixels; an empty series
+// moves nothing. The result has no content_hash. InvalidArgument: XTRACE and YTRACE have different domains, a
+// series has more than kMaxShiftDegree + 1 terms, or a coefficient is not finite.
 absl::StatusOr<LoadedPsf> ShiftPsf(const LoadedPsf& psf, const ShiftSeries& x, const ShiftSeries& y);
 
 }  // namespace spexd::python

@@ -1,5 +1,5 @@
-"""Which of several servers a job begins with: the rules of the C++ client (client/balance/server_speeds.h).
-No waiting here."""
+"""The choice of the server with which a job begins, by the rules of the C++ client (client/balance/server_speeds.h).
+Nothing here waits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
-_EQUAL_FACTOR, _EQUAL_SECONDS = 1.5, 0.05  # speeds that differ by less count as equal
+_EQUAL_FACTOR, _EQUAL_SECONDS = 1.5, 0.05  # smaller differences of speed are ignored
 _FIRST_JOB_PATIENCE = 10.0
 _HALF_LIFE, _HALF_LIFE_OF_FIRST = 300.0, 10.0
 _MIN_AWAY, _MAX_AWAY = 1.0, 60.0
@@ -22,14 +22,14 @@ class _Record:
     outstanding: int = 0
     done: int = 0
     first: float = 0.0  # seconds of the first job, which also loads the PSF
-    seconds: float = 0.0  # the mean, after the first, from one job done to the next with jobs outstanding
-    last: float = 0.0  # when the last one ended, or when the first of the outstanding ones began
-    chosen: int = 0  # number of the last choice of it; 0: never
+    seconds: float = 0.0  # mean time between the ends of jobs while jobs are outstanding, after the first job
+    last: float = 0.0  # when the last job ended, or when the first outstanding one began
+    chosen: int = 0  # number of the last choice of this server; 0: never
     refusals: int = 0  # in a row
-    away: float = float("-inf")  # until then
+    away: float = float("-inf")  # time until which the server is not called
 
     def seconds_per_job(self, rest: float, now: float) -> float:
-        """``rest``: what later jobs take of the first one's time, for a server that has done only one."""
+        """``rest``: the fraction of the first job's time that later jobs take, for a server that has done only one."""
         since = max(now - self.last, 0.0)
         seconds = self.seconds if self.done > 1 else rest * self.first
         if self.outstanding:
@@ -39,7 +39,7 @@ class _Record:
 
 
 class Job:
-    """A job on a server. It ends for a reason of its own, unless one of these says otherwise."""
+    """A job on a server. Unless ``done`` or ``refused`` is called, its end says nothing about the server."""
 
     def __init__(self, server: int) -> None:
         self.server = server  #: index of the server
@@ -48,22 +48,22 @@ class Job:
         self.delay: float | None = None
 
     def done(self) -> None:
-        """The server did it: the time tells of its speed."""
+        """Notes that the server did the job, so that its time counts."""
         self.was_done = True
 
     def refused(self, delay: float | None) -> None:
-        """The server took no job, or lost it. ``delay``: when it asks to be called again."""
+        """Notes that the server refused the job or lost it. ``delay``: when the server asks to be called again."""
         self.was_refused, self.delay = True, delay
 
 
 class Speeds:
-    """What is known of the servers of a client. Threads may share it."""
+    """The speeds of servers, as far as a client knows them. Threads may share it."""
 
     def __init__(self, first: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """Servers about which nothing is known take turns, beginning with ``first``, counted modulo their number."""
+        """Servers about which nothing is known take turns, beginning with ``first``, modulo their number."""
         self._first = first
         self._clock = clock
-        self._lock = threading.RLock()  # the end of a job that was dropped may come in the midst of anything
+        self._lock = threading.RLock()  # reentrant: the end of a dropped job may interrupt any code
         self._records: dict[Hashable, _Record] = {}
         self._choices = 0
 

@@ -12,29 +12,32 @@ from numpy.polynomial import legendre
 @dataclasses.dataclass(frozen=True, eq=False)
 class AxisShifts:
     """Shifts along one axis of the CCD, in pixels: the sum over a, b of ``coefficients[a, b]`` L_a(u) L_b(t), with
-    Legendre polynomials L. u is the fibre's column at the middle of its wavelengths, scaled to [-1, 1] over the CCD; t
+    Legendre polynomials L. u is the fibre's column at the middle of its wavelengths, scaled to [-1, 1] over the CCD. t
     is the wavelength, scaled to [-1, 1] over ``TraceShifts.wavelength``."""
 
-    #: "ok"; "weak": a corner of the CCD is known to no better than 0.1 pixels; "relative": differences between fibres
-    #: alone, without a reference; "refused": not measured, nothing is moved; "none": was not to be measured
+    #: outcome of the measurement, one of "ok", "weak" (the error at a corner of the CCD exceeds 0.1 pixels),
+    #: "relative" (without a reference, only differences between fibres were measured), "refused" (it could not be
+    #: measured, and nothing is moved), "none" (it was not to be measured)
     status: str
-    #: float64 [a, b], to be added to the PSF's traces; [0, 0] if refused or not measured
+    #: float64 [a, b], pixels, to be added to the PSF's traces; shape [0, 0] if refused or not measured
     coefficients: np.ndarray
     #: float64 [a, b, a, b], pixels squared
     covariance: np.ndarray
-    #: largest standard error at the corners of the CCD
+    #: largest standard error at the corners of the CCD, pixels
     error: float
-    #: over all fibres and 5 wavelengths from end to end of their domain, and
+    #: mean over all fibres and 5 wavelengths from end to end of their domain, pixels
     mean: float
-    #: the extremes among these
+    #: smallest shift among these, pixels
     min: float
+    #: largest shift among these, pixels
     max: float
-    #: measurements in the fit of the series, and outliers left out of it
+    #: number of measurements in the fit of the series
     used: int
+    #: number of outliers that the fit left out
     clipped: int
 
     def at(self, u: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """Pixels at positions; u and t are broadcast against each other."""
+        """Returns the shift in pixels at positions (u, t), which are broadcast against each other."""
         u, t = np.broadcast_arrays(u, t)
         return legendre.legval2d(u, t, self.coefficients) if self.coefficients.size else np.zeros(u.shape)
 
@@ -57,29 +60,28 @@ class AxisShifts:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TraceShifts:
-    """The displacement of a frame's traces from those of its PSF, as measured in the frame itself; see
+    """The displacement of a frame's traces from those of its PSF, measured in the frame itself; see
     docs/trace-shifts.md."""
 
-    #: along CCD rows, across the spectra: columns (XTRACE)
+    #: shifts of columns (XTRACE), across the spectra
     x: AxisShifts
-    #: along the spectra: rows (YTRACE)
+    #: shifts of rows (YTRACE), along the spectra
     y: AxisShifts
-    #: why an axis is refused; "" if none is
+    #: why an axis was refused; "" if none was
     reason: str
-    #: whether the frame is to be extracted with moved traces; False: both axes are refused, or the shifts are too small
-    #: to matter
+    #: whether to extract the frame with moved traces; not if both axes were refused or the shifts are too small
     moved: bool
-    #: name of the reference spectrum; "": none
+    #: name of the reference spectrum, "" if there was none
     reference: str
     #: first and last wavelength of the domain of t, Angstrom
     wavelength: tuple[float, float]
     #: index in the PSF of the first fibre
     first_fibre: int
-    #: float64 [fibre]
+    #: float64 [fibre]: u of each fibre
     u: np.ndarray
-    #: passes over the image
+    #: number of passes over the image
     passes: int
-    #: lines of the reference that were seen
+    #: number of lines of the reference that were seen
     lines: int
     _native: Any = dataclasses.field(repr=False)
 
@@ -104,12 +106,12 @@ class TraceShifts:
         return self.y.coefficients
 
     def dx(self, fibre: int | np.ndarray, wave: float | np.ndarray) -> np.ndarray:
-        """Shift in columns of a fibre (index in the PSF) at a wavelength (Angstrom), pixels. Arrays are broadcast
-        against each other. IndexError: the frame does not have the fibre."""
+        """Returns the shift in columns, in pixels, of a fibre (index in the PSF) at a wavelength (Angstrom). Arrays
+        are broadcast against each other. IndexError: the frame does not have the fibre."""
         return self.x.at(*self._position(fibre, wave))
 
     def dy(self, fibre: int | np.ndarray, wave: float | np.ndarray) -> np.ndarray:
-        """Shift in rows, likewise."""
+        """Returns the shift in rows, in pixels; arguments and errors as for :meth:`dx`."""
         return self.y.at(*self._position(fibre, wave))
 
     def _position(self, fibre: int | np.ndarray, wave: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Many frames on a Dask cluster, by ``spex night`` in its workers. Needs distributed.
+"""Extracts many frames on a Dask cluster, by ``spex night`` in its workers. Needs distributed.
 
 ::
 
@@ -28,13 +28,13 @@ from spexd.errors import InternalError, InvalidArgumentError
 
 __all__ = ["Night", "Result", "extract_night"]
 
-_LOOK_SECONDS = 0.1  # between looks at workers and records
+_LOOK_SECONDS = 0.1  # between checks of workers and records
 _INVALID, _LOST, _INTERRUPTED = 2, 3, 130  # exit codes of spex
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of a row of the table, or of an exposure."""
+    """The result of a row of the table, or of an exposure."""
 
     output: str
     state: str  #: "written", "kept" (an earlier run wrote it) or "failed"
@@ -43,38 +43,38 @@ class Result:
 
     @property
     def sha256(self) -> str:
-        """Of the file."""
+        """SHA-256 of the file."""
         return str(self.record.get("files", {}).get("frame", ""))
 
     @property
     def seconds(self) -> float:
-        """That the job took."""
+        """Seconds that the job took."""
         return float(self.record.get("seconds", 0.0))
 
     @property
     def engine(self) -> str:
-        """That extracted the frame."""
+        """The engine that extracted the frame."""
         return str(self.record.get("engine", ""))
 
     @property
     def failed_bundles(self) -> Sequence[str]:
-        """Their bins are NODATA."""
+        """Bundles that failed; their bins are NODATA."""
         return list(self.record.get("failed_bundles", []))
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Of the extraction."""
+        """Warnings of the extraction."""
         return list(self.record.get("warnings", []))
 
     @property
     def products(self) -> Mapping[str, Any]:
-        """The numbers of each product by its name, or its "error"."""
+        """The numbers of each product, or its "error", by the product's name."""
         return dict(self.record.get("products", {}))
 
 
 @dataclasses.dataclass(frozen=True)
 class Night:
-    """Results in the order of the table, and those of exposures if products of exposures were asked for."""
+    """Results in the order of the table, and results of exposures if products of exposures were asked for."""
 
     results: Sequence[Result]
     exposures: Sequence[Result] = ()
@@ -107,38 +107,38 @@ def extract_night(
     progress: Progress = None,
     **options: Any,
 ) -> Night:
-    """Extracts every frame of a table. The same call again goes on where an earlier one ended, however it ended.
+    """Extracts every frame of a table. Repeating the call continues where an earlier one ended, however it ended.
 
-    Each worker, also one that joins later, runs ``spex night`` on one list. These runs divide the frames by locks, record
-    what they finish in spex-night.jsonl beside the outputs, and keep what is recorded, as docs/nights.md describes: the
-    same list may be continued by ``spex night`` without Dask. Frames of a worker that is killed are extracted by others.
-    Ctrl-C, or an exception of ``progress``, stops the runs.
+    Each worker, including those that join later, runs ``spex night`` on the same list. These runs share the frames by
+    locks, record what they finish in spex-night.jsonl beside the outputs, and keep what is recorded, as docs/nights.md
+    describes. ``spex night`` without Dask can continue the same list. If a worker is killed, others extract its frames.
+    Ctrl-C, or an exception from ``progress``, stops the runs.
 
     Args:
-        client: of a Dask cluster whose workers have spexd installed and see the same files as this process, on a file
-            system with locks.
-        table: mappings, or an astropy Table, whose columns are those of the list: "image", "psf" and "output" (paths),
-            "model", "expid", "fibermap", "trace_reference", and options of :func:`spexd.extract` for that row, such as
+        client: client of a Dask cluster whose workers have spexd installed and see the same files as this process, on a
+            file system with locks.
+        table: mappings, or an astropy Table, with the columns of the list: "image", "psf" and "output" (paths),
+            "model", "expid", "fibermap", "trace_reference", and options of :func:`spexd.extract` for the row, such as
             "wavelength". None or a masked value: not given. Or the path of a list.
-        products: of the frames and exposures: "sky", "sframe", "velocities", "redshifts", "exposure-velocities",
-            "exposure-redshifts".
-        fiberflats: one for all frames, or one for each of their CAMERAs.
-        templates: of stars, for velocities.
+        products: products of the frames and exposures: "sky", "sframe", "velocities", "redshifts",
+            "exposure-velocities", "exposure-redshifts".
+        fiberflats: paths: one file for all frames, or one for each CAMERA.
+        templates: stellar templates, for velocities.
         server: addresses of servers, separated by commas; default: an engine in each worker.
-        upload: send the files' bytes to the server, not their paths.
-        device: of the workers' engines: "auto", "cpu" or "cuda".
-        threads: of each worker's run; 0: as many as the worker has.
+        upload: whether to send the files' bytes to the server instead of their paths.
+        device: device of the workers' engines: "auto", "cpu" or "cuda".
+        threads: threads of each worker's run; 0: as many as the worker has.
         flags: more flags of ``spex night``, such as ``("--timeout", "600")``.
-        list_folder: of the list of a table (spex-night-DIGEST.txt); default: the folder that all outputs share.
-        attempts: how often in a row workers or servers may be lost without a frame finished in between; frames that are
-            not there then fail.
-        progress: True for a bar (needs tqdm), or a function of (rows done, rows in all). Rows that are kept count at the
-            end. What it raises is raised here.
-        options: of rows that do not have the column.
+        list_folder: folder for the list of a table (spex-night-DIGEST.txt); default: the folder that all outputs share.
+        attempts: how often in a row workers or servers may be lost before a frame is finished; after that the missing
+            frames fail.
+        progress: True for a bar (needs tqdm), or a function of (rows done, rows in all). Rows that are kept count at
+            the end. Exceptions of the function are raised here.
+        options: options of rows that do not have the column.
 
     Raises:
-        spexd.InvalidArgumentError: the table, the list, a flag or an option. A row that fails does not raise: see
-            :class:`Night`.
+        spexd.InvalidArgumentError: the table, the list, a flag or an option is wrong. A row that fails does not raise:
+            see :class:`Night`.
         spexd.FailedPreconditionError: a worker has no program spex.
     """
     if isinstance(table, (str, os.PathLike)):
@@ -162,7 +162,7 @@ def extract_night(
 
 
 class _Run:
-    """The runs of the workers. Each is pinned to its worker, so that this process sees which are lost."""
+    """The runs of the workers. Each run is pinned to its worker, so that this process sees which workers are lost."""
 
     def __init__(
         self, client: distributed.Client, arguments: Sequence[str], threads: int, outputs: Sequence[str], attempts: int
@@ -170,16 +170,16 @@ class _Run:
         self._client, self._attempts = client, attempts
         self._call = (arguments, threads, os.getcwd())
         self._outputs, self._record = outputs, Record(outputs)
-        self._runs: dict[str, tuple[distributed.Future, float]] = {}  # of each worker's address, and when it began
-        self._errors: dict[str, str] = {}  # of frames and exposures that runs have come to; "" where files are there
-        self._exposures: dict[str, None] = {}  # in their order
-        self._ends = False  # no run begins any more
-        self._complete = False  # nor has one anything left but to see what others have done
+        self._runs: dict[str, tuple[distributed.Future, float]] = {}  # by worker: its run, and when it began
+        self._errors: dict[str, str] = {}  # of frames and exposures that runs have reached; "": files exist
+        self._exposures: dict[str, None] = {}  # in order
+        self._ends = False  # whether no more runs begin
+        self._complete = False  # whether all frames are done, so that the remaining runs need not be waited for
         self._losses, self._last_loss, self._why = 0, 0.0, ""
         self._recorded_then = -1
 
     def until_done(self, report: Report | None) -> Night:
-        """The night. Stops the runs if ``report`` raises."""
+        """Returns the night. Stops the runs if ``report`` raises."""
         total, reported = len(self._outputs), -1
         try:
             while not self._complete and (self._runs or not self._ends):
@@ -235,12 +235,12 @@ class _Run:
                 self._errors[output] = failure
         if end.frames is None or end.code == _LOST:
             return self._lose(begun, end.message)
-        # It has come to all frames, and has waited for those of others.
+        # The run has reached all frames, and has waited for those of other runs.
         self._ends = True
         self._complete = not any(self._errors.values())
 
     def _lose(self, begun: float, why: str) -> None:
-        """Notes a loss, after which the worker, or another one, begins again. Those of one moment are one."""
+        """Notes a loss, after which this worker or another one begins again. Simultaneous losses count as one."""
         self._why = why
         recorded = self._recorded()
         if recorded > self._recorded_then:

@@ -1,4 +1,4 @@
-"""The list that ``spex night`` reads, made of a table."""
+"""The list that ``spex night`` reads, made from a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = (*_PATHS, "expid", *_OPTIONS)
 
 
 def list_of(table: Iterable[Any], defaults: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The outputs of a table's rows, and the text of its list. InvalidArgumentError names row and column.
+    """Returns the outputs of a table's rows, and the text of its list. InvalidArgumentError names row and column.
 
     >>> outputs, text = list_of([{"image": "/a", "psf": "/p", "output": "/o"}], {"wavelength": (5760, 7620, 0.8)})
     >>> print(text, end="")
@@ -45,7 +45,7 @@ def list_of(table: Iterable[Any], defaults: Mapping[str, Any]) -> tuple[list[str
 
 
 def _row(name: str, mapping: Any, defaults: Mapping[str, Any]) -> dict[str, str]:
-    """The words of a row by column, without those that stand for none."""
+    """Returns the words of a row by column, without columns that are not given."""
     if not isinstance(mapping, collections.abc.Mapping):
         raise InvalidArgumentError(f"{name} is a {type(mapping).__name__}, must be a mapping")
     values = {column: value for column, value in {**defaults, **mapping}.items() if not _is_none(value)}
@@ -90,18 +90,18 @@ def _text(value: Any) -> str:
 
 
 def write_list(text: str, folder: str) -> str:
-    """Writes a list under a name that its content has, and returns its path. Other calls may read it meanwhile."""
+    """Writes a list under a name derived from its content, and returns its path. Other calls may read it meanwhile."""
     path = os.path.join(folder, f"spex-night-{hashlib.sha256(text.encode()).hexdigest()[:8]}.txt")
     os.makedirs(folder, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, prefix=".spex-night-", delete=False) as file:
         file.write(text)
-    os.chmod(file.name, 0o644)  # workers may be other users
+    os.chmod(file.name, 0o644)  # workers may run as other users
     os.replace(file.name, path)
     return path
 
 
 def outputs_in(path: str) -> list[str]:
-    """The outputs that a list names, absolute. What else is wrong with the list, ``spex night`` says."""
+    """Returns the outputs that a list names, as absolute paths. ``spex night`` reports other errors of the list."""
     try:
         with open(path, encoding="utf-8") as file:
             lines: Sequence[list[str]] = [words for line in file if (words := line.split("#")[0].split())]

@@ -1,4 +1,4 @@
-"""What a worker does: it runs ``spex night``."""
+"""The task of a worker: it runs ``spex night``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import distributed
 import spexd
 from spexd.errors import FailedPreconditionError
 
-_LOOK_SECONDS = 0.1  # between looks whether the task is still wanted
+_LOOK_SECONDS = 0.1  # between checks whether the task is still wanted
 _MESSAGE_BYTES = 2000
-# Starts a program that is killed when the thread that started it ends, however that ends: a worker that is killed leaves
-# no spex behind, and its frames are free. Python runs no code of its own between fork and exec, where threads forbid it.
+# Starts a program that is killed when the thread that started it ends, however it ends: a killed worker leaves no spex
+# behind, and its frames are free. It runs no Python code between fork and exec, because of the threads.
 _START = """import ctypes, os, signal, sys
 PR_SET_PDEATHSIG = 1
 ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -30,19 +30,19 @@ if os.getppid() == int(sys.argv[1]):
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """How a run ended."""
+    """The end of a run."""
 
-    code: int  #: of spex; negative: the signal that killed it
-    message: str  #: the end of what spex said
-    #: The error of each output, "" where its files are there; None if spex did not come to tell.
+    code: int  #: exit code of spex; negative: the signal that killed it
+    message: str  #: the end of spex's error output
+    #: The error of each output, "" if its files exist; None if spex wrote no summary.
     frames: Mapping[str, str] | None = None
     exposures: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def run_night(key: str, arguments: Sequence[str], threads: int, folder: str) -> End:
-    """Runs ``spex night`` in a folder, until it ends or nobody wants the task of this key any more."""
+    """Runs ``spex night`` in a folder until it ends or the task of this key is no longer wanted."""
     worker = distributed.get_worker()
-    # Its own group: a Ctrl-C on the caller's terminal comes to the caller alone.
+    # The process has its own group, so that a Ctrl-C on the caller's terminal reaches only the caller.
     with tempfile.TemporaryDirectory(prefix="spexd-night-") as own, open(os.path.join(own, "stderr"), "w+b") as said:
         summary = os.path.join(own, "night.json")
         command = [_program(), "night", *arguments, "--quiet", "--progress", "none", "--json", summary]
@@ -61,7 +61,7 @@ def run_night(key: str, arguments: Sequence[str], threads: int, folder: str) -> 
                 if task is None or task.state != "executing":  # cancelled, or its client is gone
                     break
         finally:
-            process.terminate()  # nothing happens if it has ended
+            process.terminate()  # no effect if it has ended
             code = process.wait()
         said.seek(max(0, said.seek(0, os.SEEK_END) - _MESSAGE_BYTES))
         message = said.read().decode(errors="replace").strip()
@@ -90,7 +90,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _program() -> str:
-    """The program spex of this package, or else of PATH."""
+    """Returns the program spex of this package, or that on PATH."""
     own = os.path.join(os.path.dirname(spexd.__file__), "_tree", "bin", "spex")
     path = own if os.access(own, os.X_OK) else shutil.which("spex")
     if path is None:

@@ -1,4 +1,4 @@
-"""The extraction step of the DESI pipeline, with the arguments of its own (``desispec.scripts.extract``), and its
+"""The extraction step of the DESI pipeline, with the pipeline's own arguments (``desispec.scripts.extract``), and its
 measurement of trace shifts, :mod:`spexd.desispec.trace_shifts`.
 
 ::
@@ -6,9 +6,8 @@ measurement of trace shifts, :mod:`spexd.desispec.trace_shifts`.
     from spexd.desispec import main
     main("-i preproc-r0.fits -p psf-r0.fits -w 5760,7620,0.8 -o frame.fits".split(), comm=comm)
 
-The pipeline itself extracts with spexd after :func:`install`, or once :mod:`spexd.desispec.in_place` was imported.
-:func:`install_script` makes the program that ``desi_proc`` runs without MPI. All but :func:`install` works without
-desispec.
+The pipeline itself extracts with spexd after :func:`install`, or after :mod:`spexd.desispec.in_place` was imported.
+:func:`install_script` makes the program that ``desi_proc`` runs without MPI. Only :func:`install` needs desispec.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ Arguments = Sequence[str] | argparse.Namespace | None
 
 
 def main(args: Arguments = None, comm: Any = None) -> None:
-    """Extracts a frame and writes it. Bad input, or a bundle that fails, raises and writes nothing.
+    """Extracts a frame and writes it. If the input is bad or a bundle fails, it raises and writes nothing.
 
     Args:
-        args: command line without the program's name (default: this program's), or a namespace as :func:`parse`, or the
-            pipeline's own, makes it.
-        comm: an MPI communicator as mpi4py has it, whose ranks must all call. They divide the bundles, rank 0 writes,
-            and the error of one is raised on all. Default: MPI.COMM_WORLD with ``--mpi``, else none.
+        args: command line without the program's name (default: this program's), or a namespace made by :func:`parse` or
+            by the pipeline's own ``parse``.
+        comm: an MPI communicator of mpi4py; all its ranks must call. They divide the bundles, rank 0 writes, and an
+            error of one is raised on all. Default: MPI.COMM_WORLD with ``--mpi``, else none.
 
-    With SPEXD_SERVER set, rank 0 has the frame extracted there; the server reads the files by their paths.
+    If SPEXD_SERVER is set, rank 0 has the frame extracted there; the server reads the files by their paths.
 
     Raises:
         spexd.SpexdError: a subclass for each status code.
@@ -48,24 +47,25 @@ def main(args: Arguments = None, comm: Any = None) -> None:
 
 
 def main_mpi(args: Arguments, comm: Any = None, timing: dict[str, float] | None = None) -> None:
-    """:func:`main` by the name that the pipeline has for specter. ``timing`` gets the times
-    "frame-start", "frame-setup", "frame-extract" and "frame-write" at which a step ended, in seconds since 1970."""
+    """Does what :func:`main` does, under the name that the pipeline uses for specter. ``timing`` gets "frame-start",
+    "frame-setup", "frame-extract" and "frame-write", the times at which steps ended, in seconds since 1970."""
     _run(args, comm, timing)
 
 
 def main_gpu_specter(
     args: Arguments, comm: Any = None, timing: dict[str, float] | None = None, coordinator: Any = None
 ) -> None:
-    """:func:`main` by the name that the pipeline has for gpu_specter. A coordinator's communicator is taken."""
+    """Does what :func:`main` does, under the name that the pipeline uses for gpu_specter. Uses a coordinator's
+    communicator."""
     _run(args, comm if coordinator is None else getattr(coordinator, "comm", None), timing)
 
 
 def install(module: types.ModuleType | None = None, traces: types.ModuleType | None = None) -> Installed:
-    """Makes the pipeline measure trace shifts and extract with spexd, ``desi_proc`` under MPI included.
+    """Makes the pipeline measure trace shifts and extract with spexd, including ``desi_proc`` under MPI.
 
-    :func:`parse`, :func:`main`, :func:`main_mpi` and :func:`main_gpu_specter` take the places of the functions of
-    these names in the imported module, and :func:`trace_shifts.parse` and :func:`trace_shifts.main` those in the module
-    of trace shifts. Functions that others imported from these before stay as they are::
+    :func:`parse`, :func:`main`, :func:`main_mpi` and :func:`main_gpu_specter` replace the functions of these names in
+    the imported module, and :func:`trace_shifts.parse` and :func:`trace_shifts.main` those in the module of trace
+    shifts. Functions that other modules imported from these before are not replaced::
 
         installed = install()
         desispec.scripts.proc.main(args, comm)
@@ -76,10 +76,10 @@ def install(module: types.ModuleType | None = None, traces: types.ModuleType | N
         traces: default: ``desispec.scripts.trace_shifts``, which is imported.
 
     Returns:
-        What takes them out again: call ``undo()``, or use it as a context manager.
+        An object whose ``undo()`` removes them again. It is also a context manager.
 
     Raises:
-        ImportError: desispec, or what it needs, is not installed.
+        ImportError: desispec, or a package that it needs, is not installed.
     """
     functions: dict[str, Callable[..., Any]] = {
         "parse": parse,

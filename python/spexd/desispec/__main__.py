@@ -1,4 +1,4 @@
-"""``spexd-extract-spectra``, or ``python -m spexd.desispec``, takes the command line of ``desi_extract_spectra``."""
+"""``spexd-extract-spectra``, or ``python -m spexd.desispec``, accepts the command line of ``desi_extract_spectra``."""
 
 import logging
 import sys
@@ -8,7 +8,7 @@ from spexd.errors import SpexdError
 
 
 def run() -> None:
-    """The program: exit code 1 and a message where extraction fails."""
+    """Runs the program; exit code 1 with a message if extraction fails."""
     logging.basicConfig(format="%(levelname)s: %(message)s")
     try:
         main()

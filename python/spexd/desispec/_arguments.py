@@ -9,7 +9,7 @@ from spexd.errors import InvalidArgumentError
 
 
 def parse(options: Sequence[str] | None = None) -> argparse.Namespace:
-    """Options by the names that the pipeline gives them.
+    """Parses options, with the names that the pipeline gives them.
 
     >>> parse("-i image.fits -p psf.fits -o frame.fits -w 5760,7620,0.8".split()).wavelength
     '5760,7620,0.8'
@@ -18,8 +18,8 @@ def parse(options: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def complete(args: argparse.Namespace) -> argparse.Namespace:
-    """The same with the defaults of options that it lacks: other versions of the pipeline have fewer, or others.
-    InvalidArgumentError: something that spexd does not do."""
+    """Adds defaults for options that are missing, because other versions of the pipeline have fewer or different
+    options. InvalidArgumentError: an option asks for something that spexd does not do."""
     defaults = parse(["--input", "", "--psf", "", "--output", ""])
     whole = argparse.Namespace(**{**vars(defaults), **vars(args)})
     for flag, why in _REFUSED.items():
@@ -35,7 +35,7 @@ def complete(args: argparse.Namespace) -> argparse.Namespace:
 
 
 def idle(args: argparse.Namespace) -> list[str]:
-    """Those given that have no effect, as the command line names them.
+    """Returns the given options that have no effect, as the command line names them.
 
     >>> idle(parse("-i a -p b -o c --nwavestep 30 --async-io".split()))
     ['--nwavestep', '--async-io']
@@ -49,13 +49,13 @@ def _name(flag: str) -> str:
 
 _LEVELS = ("debug", "info", "warn", "warning", "error", "critical")
 
-# Options that ask for what spexd does not do, with the reasons that `spex` gives, too.
+# Options for what spexd does not do, with the same reasons that `spex` gives.
 _REFUSED = {
     "--use-specter": "it asks for the algorithm of specter, which spexd does not have; leave the flag out",
     "--decorrelate-fibers": "it asks to decorrelate fibres, which spexd does not do; leave the flag out",
 }
 
-# Options that steer how the pipeline's own extractors go about it, with their defaults.
+# Options that only control how the pipeline's own extractors work, with their defaults.
 _IDLE = {
     "--nsubbundles": 5,
     "--nwavestep": 50,
@@ -68,7 +68,7 @@ _IDLE = {
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser, from which the manual page is generated, too (docs/reference)."""
+    """Makes the parser, from which the manual page (docs/reference) is also generated."""
     parser = argparse.ArgumentParser(prog="spexd.desispec", description="Extracts the spectra of a preprocessed frame.")
     _add_files(parser)
     _add_job(parser)

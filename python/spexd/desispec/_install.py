@@ -1,4 +1,4 @@
-"""spexd in place of the pipeline's own steps: in their modules, or as their program."""
+"""Puts spexd in the place of the pipeline's own steps, in their modules or as their program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAM = "desi_extract_spectra"
 
 
 class Installed:
-    """Functions that took the places of others in modules. As a context manager it puts the others back at its end."""
+    """Functions that replaced others in modules. As a context manager it restores the others at its end."""
 
     def __init__(self, *replaced: tuple[types.ModuleType, Mapping[str, Callable[..., Any]]]) -> None:
         self._before = [
@@ -32,7 +32,7 @@ class Installed:
                 setattr(module, name, function)
 
     def undo(self) -> None:
-        """Puts back what the modules had before. A second call does nothing. Undo the last installation first."""
+        """Restores what the modules had before. A second call does nothing. Undo the last installation first."""
         for module, name, function, existed in self._before:
             if existed:
                 setattr(module, name, function)
@@ -48,25 +48,25 @@ class Installed:
 
 
 def imported(module: types.ModuleType | None, name: str) -> types.ModuleType:
-    """The module, by its name if it is not given."""
+    """Returns the module, imported by name if it is not given."""
     return importlib.import_module(name) if module is None else module
 
 
 def install_script(folder: str | os.PathLike[str], name: str = PROGRAM) -> pathlib.Path:
-    """Writes a program that extracts with spexd, by the name of the pipeline's own, and returns its path.
+    """Writes a program that extracts with spexd, under the name of the pipeline's own program, and returns its path.
 
-    Without MPI the pipeline does not call a function but runs this program. The package does not install it, because
+    Without MPI the pipeline runs this program instead of calling a function. The package does not install it, because
     desispec has a program of that name. Put ``folder`` first in ``PATH``::
 
         install_script("spexd-bin")
 
     Args:
-        folder: an existing folder, not the one that has the pipeline's program.
+        folder: an existing folder, other than that of the pipeline's program.
         name: the program's name.
 
     Raises:
-        spexd.NotFoundError: there is no such folder.
-        spexd.AlreadyExistsError: the folder has a file of that name that is not this program.
+        spexd.NotFoundError: the folder does not exist.
+        spexd.AlreadyExistsError: the folder has another file of that name.
     """
     path = pathlib.Path(folder) / name
     text = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m spexd.desispec "$@"\n'

@@ -1,4 +1,4 @@
-"""Parts of a frame that were extracted apart, put together."""
+"""Merges parts of a frame that were extracted separately."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PLANES = ("flux", "ivar", "mask", "resolution", "chi2pix")
 
 
 def merge(parts: Sequence[Frame]) -> Frame:
-    """The frame of a job that was divided between bundles: as if it had been one, to the bit.
+    """Returns the frame of a job that was divided into parts of whole bundles, equal to the undivided job's to the bit.
 
     Args:
-        parts: the same job but for ``first_fibre`` and ``fibre_count``, with consecutive fibres.
+        parts: frames of the same job, except for ``first_fibre`` and ``fibre_count``, with consecutive fibres.
     """
     planes = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _PLANES}
     planes["mask"] &= ~np.uint32(BAD2DFIT)  # it depends on all fibres
@@ -47,7 +47,7 @@ def _source_of(sources: Sequence[Any]) -> Source:
 
 
 def _joined(tables: Sequence[Any]) -> Any:
-    """Rows of all; each has the whole heap."""
+    """Returns the rows of all tables; each table has the whole heap."""
     table = _native.RawTable()
     size = tables[0].row_bytes
     table.rows, table.row_bytes = sum(part.rows for part in tables), size
@@ -60,7 +60,8 @@ def _joined(tables: Sequence[Any]) -> Any:
 
 
 def _sum(models: Iterable[np.ndarray | None]) -> np.ndarray | None:
-    """Pixels where bundles meet are the sum of two: of three they would depend on the division."""
+    """Returns the sum of models. Each pixel is the sum of at most two bundles: a sum of three would depend on the
+    division."""
     whole = None
     for model in models:
         if model is not None:

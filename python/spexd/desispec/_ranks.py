@@ -1,4 +1,4 @@
-"""What the ranks of a communicator do together. Of the communicator, rank, size, gather and bcast are used."""
+"""Steps that the ranks of a communicator do together. They use its rank, size, gather and bcast."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class Ranks:
-    """Ranks of a communicator, or this process alone."""
+    """The ranks of a communicator, or this process alone."""
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
         self.rank: int = 0 if comm is None else comm.rank
 
     def placements(self) -> list[tuple[str, frozenset[int]]]:
-        """Host and processors of each rank."""
+        """Returns the host and the processors of each rank."""
         here = (socket.gethostname(), frozenset(os.sched_getaffinity(0)))
         if self._comm is None:
             return [here]
@@ -28,14 +28,14 @@ class Ranks:
         return answer
 
     def together(self, step: Callable[[], T]) -> list[T]:
-        """Results of a step that each rank does, on rank 0; elsewhere an empty list. If it fails on some, all raise:
-        those their own error, the others that of the lowest of them."""
+        """Runs a step on each rank; returns the results on rank 0, elsewhere an empty list. If the step fails on
+        some ranks, all raise: those their own error, the others that of the lowest of them."""
         if self._comm is None:
             return [step()]
         result, error = None, None
         try:
             result = step()
-        except Exception as raised:  # the others wait for this rank
+        except Exception as raised:  # the other ranks wait for this one
             error = raised
         told = self._comm.gather((result, _told(error)), root=0)
         first = self._comm.bcast(None if told is None else _first(told), root=0)
@@ -48,7 +48,7 @@ class Ranks:
 
 
 def _told(error: Exception | None) -> tuple[int, str] | None:
-    """An error that any process can read, as not every exception can be sent."""
+    """Converts an error for sending, because not every exception can be sent."""
     if error is None:
         return None
     if isinstance(error, SpexdError):
@@ -61,7 +61,8 @@ def _first(told: list[tuple[Any, tuple[int, str] | None]]) -> tuple[int, int, st
 
 
 def divide(fibres: range, bundle_size: int, ranks: int) -> list[range]:
-    """Fibres of each rank that gets any: whole bundles, as evenly as they go. The first rank has most.
+    """Returns the fibres of each rank that gets any: whole bundles, divided as evenly as possible. The first rank gets
+    most.
 
     >>> divide(range(0, 500), 100, 3)
     [range(0, 200), range(200, 400), range(400, 500)]

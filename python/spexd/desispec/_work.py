@@ -1,4 +1,4 @@
-"""What one rank does: extract its fibres, and write the frame."""
+"""The work of one rank: it extracts its fibres, and rank 0 writes the frame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Placements = list[tuple[str, frozenset[int]]]
 
 
 class Work:
-    """The part of the work of ``placements[rank]``; all of them take part."""
+    """The work of one rank. ``placements``: host and processors of each rank."""
 
     def __init__(self, options: argparse.Namespace, rank: int, placements: Placements) -> None:
         self._options = options
@@ -28,7 +28,7 @@ class Work:
         self._placements = placements
 
     def extract(self) -> Frame | None:
-        """This rank's spectra; None if there is nothing left for it."""
+        """Returns this rank's spectra, None if no fibres are left for it."""
         if os.environ.get("SPEXD_SERVER"):
             return self._checked(self._by_server()) if self._rank == 0 else None
         options, psf = self._options, Psf(self._options.psf)
@@ -56,7 +56,7 @@ class Work:
         return frame
 
     def write(self, parts: list[Frame | None]) -> None:
-        """Writes the frame of all ranks' spectra. ``parts``: empty but on rank 0."""
+        """Writes the frame from all ranks' spectra. ``parts``: empty except on rank 0."""
         if not parts:
             return
         frame = merge([part for part in parts if part is not None])
@@ -71,7 +71,7 @@ class Work:
 
 
 def _spec(options: argparse.Namespace) -> dict[str, Any]:
-    """The fields of Spec."""
+    """Returns the fields of Spec."""
     return {
         "wavelength": options.wavelength,
         "first_fibre": options.specmin,
@@ -97,7 +97,7 @@ def _fibres(options: argparse.Namespace, psf: Psf) -> range:
 
 
 def _threads(placements: Placements, rank: int) -> int:
-    """This rank's share of the processors that it may run on."""
+    """Returns this rank's share of the processors on which it may run."""
     host, processors = placements[rank]
     sharing = sum(other == host and not processors.isdisjoint(theirs) for other, theirs in placements)
     return max(1, len(processors) // sharing)
@@ -105,7 +105,7 @@ def _threads(placements: Placements, rank: int) -> int:
 
 @contextlib.contextmanager
 def logging_from(level: str | None) -> Iterator[None]:
-    """Logs nothing below a level meanwhile; None leaves it as it is."""
+    """Logs nothing below a level within the context; None leaves the level as it is."""
     before = log().level
     if level is not None:
         log().setLevel(level)
@@ -116,7 +116,7 @@ def logging_from(level: str | None) -> Iterator[None]:
 
 
 def log() -> logging.Logger:
-    """The pipeline's, where it is installed."""
+    """Returns the pipeline's logger if it is installed, else that of spexd."""
     try:
         from desiutil.log import get_logger
     except ImportError:

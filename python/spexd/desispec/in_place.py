@@ -1,10 +1,10 @@
-"""Importing this module makes the pipeline extract with spexd, ``desi_proc`` included::
+"""Importing this module makes the pipeline extract with spexd, including ``desi_proc``::
 
     import spexd.desispec.in_place
     import desispec.scripts.proc
     desispec.scripts.proc.main(args, comm)
 
-It does what :func:`spexd.desispec.install` does, and is not undone.
+It does what :func:`spexd.desispec.install` does, and cannot be undone.
 """
 
 import spexd.desispec

@@ -1,4 +1,4 @@
-"""The pipeline's measurement of trace shifts, ``desi_compute_trace_shifts``, with the arguments of its own
+"""The pipeline's measurement of trace shifts, ``desi_compute_trace_shifts``, with the pipeline's own arguments
 (``desispec.scripts.trace_shifts``).
 
 ::
@@ -33,7 +33,7 @@ _REFUSED = {
     "--outoffsets": "it asks for a file of single measurements, which spexd does not write; leave the flag out",
 }
 
-# Options that steer how the pipeline's own measurement goes about it, with their defaults.
+# Options that only control how the pipeline's own measurement works, with their defaults.
 _IDLE: dict[str, Any] = {
     "--nfibers": None,
     "--max-error": 0.05,
@@ -44,7 +44,7 @@ _IDLE: dict[str, Any] = {
 
 
 def parse(options: Sequence[str] | None = None) -> argparse.Namespace:
-    """Options by the names that the pipeline gives them.
+    """Parses options, with the names that the pipeline gives them.
 
     >>> args = parse("-i image.fits --psf psf.fits -o shifted.fits --sky --degxx 2".split())
     >>> args.outpsf, args.sky, args.degxx, args.degxy
@@ -57,12 +57,12 @@ def main(args: Sequence[str] | argparse.Namespace | None = None) -> None:
     """Measures the trace shifts of a preprocessed frame and writes the PSF with moved traces.
 
     Args:
-        args: command line without the program's name (default: this program's), or a namespace as :func:`parse`, or the
-            pipeline's own, makes it.
+        args: command line without the program's name (default: this program's), or a namespace made by :func:`parse` or
+            by the pipeline's own ``parse``.
 
     Raises:
-        spexd.FailedPreconditionError: the shifts in x cannot be measured; nothing is written. If those in y alone
-            cannot, a warning is logged, and the rows of traces stay.
+        spexd.FailedPreconditionError: the shifts in x cannot be measured; nothing is written. If only those in y cannot
+            be measured, a warning is logged, and the rows of traces are not moved.
         spexd.SpexdError: a subclass for each status code; the message names flag, field or file.
     """
     options = _complete(args if isinstance(args, argparse.Namespace) else parse(args))
@@ -89,7 +89,7 @@ def main(args: Sequence[str] | argparse.Namespace | None = None) -> None:
 
 
 def _measured(options: argparse.Namespace) -> tuple[str, str | None]:
-    """Axes and the path of the reference."""
+    """Returns the axes and the path of the reference."""
     if options.continuum:
         return "x", None
     sky, lamps = options.sky, options.arc_lamps
@@ -124,7 +124,7 @@ def _header(image: str) -> Mapping[str, Any]:
 
 
 def _default_psf(image: str) -> str:
-    """That of the calibration data, as the pipeline finds it."""
+    """Returns the PSF of the calibration data, found as by the pipeline."""
     try:
         from desispec.calibfinder import findcalibfile
     except ImportError as error:
@@ -136,7 +136,8 @@ def _default_psf(image: str) -> str:
 
 
 def _complete(args: argparse.Namespace) -> argparse.Namespace:
-    """The same with the defaults of options that it lacks. InvalidArgumentError: something that spexd does not do."""
+    """Adds defaults for options that are missing. InvalidArgumentError: an option asks for something that spexd does
+    not do."""
     defaults = parse(["--image", "", "--outpsf", ""])
     whole = argparse.Namespace(**{**vars(defaults), **vars(args)})
     for flag, why in _REFUSED.items():

@@ -13,7 +13,7 @@ import enum
 
 
 class StatusCode(enum.IntEnum):
-    """What went wrong, as gRPC numbers it; docs/spexd.md tells what to do about each."""
+    """Status codes, as gRPC numbers them. docs/spexd.md says what to do about each."""
 
     CANCELLED = 1
     UNKNOWN = 2
@@ -34,15 +34,15 @@ class StatusCode(enum.IntEnum):
 
 
 class SpexdError(Exception):
-    """Base of all errors of spexd."""
+    """The base of all errors of spexd."""
 
     code: StatusCode = StatusCode.UNKNOWN
-    #: Seconds after which the server asks to be called again; None where it asks for nothing.
+    #: Seconds after which the server asks to be called again; None if it does not ask.
     retry_delay: float | None = None
 
 
 class CancelledError(SpexdError):
-    """The job was stopped."""
+    """The job was cancelled."""
 
     code = StatusCode.CANCELLED
 
@@ -58,19 +58,19 @@ class InvalidArgumentError(SpexdError, ValueError):
 
 
 class DeadlineExceededError(SpexdError, TimeoutError):
-    """The job was not done in time."""
+    """The job did not end in time."""
 
     code = StatusCode.DEADLINE_EXCEEDED
 
 
 class NotFoundError(SpexdError, LookupError):
-    """A file or job is not there."""
+    """A file or job does not exist."""
 
     code = StatusCode.NOT_FOUND
 
 
 class AlreadyExistsError(SpexdError):
-    """Another job has this request id, or a file is there already."""
+    """Another job has this request id, or a file exists already."""
 
     code = StatusCode.ALREADY_EXISTS
 
@@ -82,55 +82,56 @@ class PermissionDeniedError(SpexdError):
 
 
 class ResourceExhaustedError(SpexdError):
-    """The queue is full, or the job needs more memory than there is."""
+    """The queue is full, or the job needs more memory than is available."""
 
     code = StatusCode.RESOURCE_EXHAUSTED
 
 
 class FailedPreconditionError(SpexdError):
-    """The job cannot run here as things are: no CUDA, a PSF that is not loaded, a server without jobs."""
+    """The job cannot run here at present: there is no CUDA, a PSF is not loaded, or the server keeps no detached
+    jobs."""
 
     code = StatusCode.FAILED_PRECONDITION
 
 
 class AbortedError(SpexdError):
-    """The call was given up."""
+    """The call was aborted."""
 
     code = StatusCode.ABORTED
 
 
 class OutOfRangeError(SpexdError):
-    """Results that were released, or never were."""
+    """The requested results were released, or never existed."""
 
     code = StatusCode.OUT_OF_RANGE
 
 
 class UnimplementedError(SpexdError):
-    """A PSF of an unknown type, or a call that the server does not know."""
+    """The PSF is of an unknown type, or the server does not know the call."""
 
     code = StatusCode.UNIMPLEMENTED
 
 
 class InternalError(SpexdError):
-    """A fault of the program."""
+    """A defect of the program."""
 
     code = StatusCode.INTERNAL
 
 
 class UnavailableError(SpexdError):
-    """A server that is not there or takes no jobs, or a device that failed."""
+    """The server cannot be reached or takes no jobs, or a device has failed."""
 
     code = StatusCode.UNAVAILABLE
 
 
 class DataLossError(SpexdError):
-    """What came over the network is damaged or incomplete."""
+    """Data that arrived over the network is damaged or incomplete."""
 
     code = StatusCode.DATA_LOSS
 
 
 class UnauthenticatedError(SpexdError):
-    """The server knows its callers, and this is none of them."""
+    """The server requires authentication, and this caller is not known to it."""
 
     code = StatusCode.UNAUTHENTICATED
 
@@ -139,7 +140,7 @@ _CLASSES: dict[int, type[SpexdError]] = {kind.code: kind for kind in SpexdError.
 
 
 def error_of(code: int, message: str, retry_delay: float | None = None) -> SpexdError:
-    """The exception of a status code. Codes that are not known here become UnknownError."""
+    """Returns the exception for a status code; UnknownError for codes that are not known here."""
     error = _CLASSES.get(code, UnknownError)(message)
     error.retry_delay = retry_delay
     return error

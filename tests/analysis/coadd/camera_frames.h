@@ -1,4 +1,4 @@
-// Frames of the cameras of a spectrograph, with targets and fluxes as a test wants them.
+// Frames of a spectrograph's cameras, with targets and fluxes that a test chooses.
 #ifndef SPEXD_TESTS_ANALYSIS_COADD_CAMERA_FRAMES_H_
 #define SPEXD_TESTS_ANALYSIS_COADD_CAMERA_FRAMES_H_
 
@@ -12,7 +12,7 @@
 
 namespace spexd::testing {
 
-// The grid of a camera's frames: of 40 (b), 50 (r) or 60 (z) bins.
+// Returns the grid of a camera's frames, with 40 (b), 50 (r) or 60 (z) bins.
 WavelengthGrid GridOfCamera(char letter);
 
 struct FibreOfCamera {
@@ -22,11 +22,11 @@ struct FibreOfCamera {
   std::string type = "TGT";
 };
 
-// A frame of spectrograph 0 on GridOfCamera, with ivar 4 and an identity as the resolution. `letter`: of the
-// camera. EXPID, and NIGHT 20290101, are in its header where an exposure is given.
+// Returns a frame of spectrograph 0 on GridOfCamera, with ivar 4 and an identity as the resolution. `letter`:
+// that of the camera. With an exposure, its header has EXPID and NIGHT 20290101.
 Frame FrameOfCamera(char letter, std::optional<int> exposure, const std::vector<FibreOfCamera>& fibres);
 
-// The same without the card of this keyword.
+// Returns the frame without the card with this keyword.
 Frame WithoutCard(Frame frame, const std::string& keyword);
 
 }  // namespace spexd::testing

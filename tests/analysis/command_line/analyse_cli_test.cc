@@ -1,4 +1,4 @@
-// spex analyse and spex coadd, as users run them, on the frame of the golden products.
+// spex analyse and spex coadd as users run them, on the frame of the golden products.
 #include <cmath>
 #include <filesystem>
 #include <string>
@@ -31,7 +31,7 @@ class AnalyseCliTest : public ::testing::Test {
     EXPECT_THAT(Spex(arguments), ExitsWith(2, HasSubstr(message)));
   }
 
-  // A frame as one of another exposure; returns the path of its file.
+  // Writes a frame as one of another exposure; returns the path of its file.
   std::string AsExposure(int number, const std::string& from) const {
     Frame frame = ReadFrame(Source::FromFile(from).value()).value();
     std::vector<std::string>& cards = frame.origin.image_cards;
@@ -64,7 +64,7 @@ TEST_F(AnalyseCliTest, WritesAllProductsAsFitsFiles) {
   EXPECT_EQ(Column("rv.fits", "RVTAB", "TEFF_ERR").size(), 30u);
   EXPECT_EQ(Column("z.fits", "ZLINES", "GAP").size(), 30u);
   for (const double exposures : Column("coadd.fits", "FIBERMAP", "COADD_NUMEXP")) EXPECT_EQ(exposures, 2);
-  // Larger than doubles hold.
+  // Larger than doubles can represent.
   EXPECT_EQ(
       IntegerColumn(ReadTableHdu(Source::FromFile(Path("rv.fits")).value(), "RVTAB").value(), "TARGETID")
           .value()[0],
@@ -109,7 +109,7 @@ TEST_F(AnalyseCliTest, AddsFramesOfDifferentVelocities) {
   Process verify({"fitsverify", "-q", out});
   EXPECT_EQ(verify.Wait(), 0) << verify.output();
   for (const double exposures : Column("coadd.fits", "FIBERMAP", "COADD_NUMEXP")) EXPECT_EQ(exposures, 2);
-  // Any column of numbers serves as velocities: here the numbers of fibres, all below the limit.
+  // Any column of numbers may serve as velocities: here the numbers of fibres, all below the limit.
   EXPECT_EQ(Spex({"coadd", frame, other, "--velocity-column", "FIBER", "-o", out}).code, 0);
   std::filesystem::remove(out);
   ExpectRefused({"coadd", frame, other, "--velocities", "0", "-o", out}, "there are 1 for 2 frames");

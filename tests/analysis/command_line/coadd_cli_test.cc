@@ -22,7 +22,8 @@ class CoaddCliTest : public ::testing::Test {
     EXPECT_THAT(WriteFrame(frame, path), IsOk());
     return path;
   }
-  // Targets 10, 11 and a fibre of the sky in cameras b, r and z of two exposures; z lacks target 11.
+  // Writes targets 10 and 11 and a sky fibre in cameras b, r and z of two exposures; z lacks target 11.
+  // Returns the paths.
   std::vector<std::string> Field() const {
     std::vector<std::string> paths;
     for (const int exposure : {1, 2}) {

@@ -1,4 +1,4 @@
-// spex analyse on files of spectra and on the frames of an exposure's cameras, as users run it.
+// spex analyse of files of spectra and of the frames of an exposure's cameras, as users run it.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kCoadd[] = "coadd-main-dark-1.fits", kCombined[] = "coaddbr-main-dark-1.fits.gz",
                kExposures[] = "spectra-main-dark-1.fits.gz";
-// Those that do not depend on where a fit ends.
+// Warnings that do not depend on where a fit ends.
 constexpr int kSureWarnings =
     kVelocityNoStar | kVelocityAtEdge | kVelocityUncertain | kVelocityNoData | kVelocityAmbiguous;
 
@@ -41,7 +41,7 @@ std::vector<bool> Logicals(const std::string& path, const std::string& hdu, cons
   return values;
 }
 
-// With the tolerances of the reference's own README.
+// Uses the tolerances of the reference's own README.
 void ExpectVelocities(const std::string& path, const std::string& reference, const std::string& unit) {
   SCOPED_TRACE(path);
   const RawTable table = ReadTable(path, "RVTAB"), expected = ReadTable(reference, unit);
@@ -92,7 +92,7 @@ class JointCliTest : public ::testing::Test {
 
 class JointCliGolden : public JointCliTest {
  protected:
-  // Velocities and redshifts of these files of the reference, in the folder out.
+  // Computes velocities and redshifts of these reference files, into the folder out.
   RunResult Analyse(const std::string& arms, const std::vector<std::string>& files,
                     const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {"analyse"};
@@ -163,7 +163,7 @@ TEST_F(JointCliGolden, ABadFileFailsAloneAndTheStatusFileTellsOfAll) {
   EXPECT_THAT(ReadBytes(status),
               AllOf(HasSubstr(bad + " FAILURE 0 "), HasSubstr(arms + kCoadd + " SUCCESS 1 "),
                     HasSubstr(arms + kExposures + " SUCCESS 2 ")));
-  // Another time, what is there stays.
+  // The second time, existing files stay.
   EXPECT_THAT(Analyse(arms, {kCoadd}, Joined({"--skipexisting", "--quiet"}, more)), ExitsWith(0, ""));
   EXPECT_EQ(ReadBytes(status), arms + kCoadd + " EXISTING -1 0.00\n");
   EXPECT_THAT(Spex({"analyse", bad, "--lines", "--output-dir", Path("out")}), ExitsWith(1, HasSubstr(bad)));
@@ -199,7 +199,7 @@ TEST_F(JointCliGolden, FlagsOfRvsDesiFitSelectRowsAndArmsInBothSpellings) {
   const RawTable table = ReadTable(Out("tab_coadd-main-dark-1.fits"), "RVTAB");
   EXPECT_TRUE(HasColumn(table, "CHISQ_B") && HasColumn(table, "CHISQ_R"));
   EXPECT_FALSE(HasColumn(table, "CHISQ_Z"));
-  // Those without any row are made all the same.
+  // Files without any row are made all the same.
   EXPECT_THAT(Analyse(arms, {kCoadd}, {"--targetid", "5", "--lines"}),
               ExitsWith(0, AllOf(HasSubstr("rvtab_coadd-main-dark-1.fits: no row is selected"),
                                  HasSubstr("zlines_coadd-main-dark-1.fits: no row is selected"))));
@@ -263,7 +263,8 @@ TEST_F(JointCliTest, FramesWithTheSkyLoseTheirOwnFirst) {
   EXPECT_EQ(with_sky, redshifts("sframe", {}));
   EXPECT_NE(with_sky, redshifts("frame", {"--sky-subtracted"}));
 
-  // Each camera has its fiberflat; one without a camera is for all, but then it must be alone.
+  // Each camera has its fiberflat. A fiberflat without a camera applies to all cameras, but must then be the
+  // only one.
   const auto flat = [&](const std::string& name, const std::string& camera) {
     const Frame frame = ReadFrame(Source::FromFile(Path("frame-b0.fits")).value()).value();
     const auto bins = static_cast<size_t>(frame.grid.count);

@@ -14,7 +14,7 @@ namespace {
 
 class PcaCliTest : public ::testing::Test {
  protected:
-  // A simulated frame of 30 fibres, 3 of them of the sky.
+  // Makes a simulated frame of 30 fibres, 3 of them sky fibres.
   std::string Frame(int seed, const std::vector<std::string>& more = {}) const {
     const std::string folder = folder_ / std::to_string(seed), frame = folder + "/frame.fits";
     EXPECT_EQ(Spex({"simulate", "--fibres", "30", "--rows", "160", "--seed", std::to_string(seed),

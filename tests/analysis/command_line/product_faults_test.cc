@@ -1,5 +1,5 @@
-// What spex does where a product cannot be computed: it names the reason and still writes the spectra, and
-// the products that do not need what is missing.
+// spex when a product cannot be computed: it gives the reason and still writes the spectra, and the products
+// that do not need what is missing.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ class ProductFaults : public ::testing::Test {
     return {"--velocity",  folder_ / templates, "--velocity-out", folder_ / "rv.fits",
             "--lines-out", folder_ / "z.fits",  "--sky",          folder_ / "sky.fits"};
   }
-  // Extracts with products, and without. `others`: whether sky and redshifts are there.
+  // Extracts with products, and without. `others`: whether sky and redshifts are made.
   void ExpectError(const std::string& message, const std::vector<std::string>& products, bool others,
                    const std::vector<std::string>& fibres = {}) const {
     for (const char* name : {"plain.fits", "frame.fits", "sky.fits", "z.fits", "rv.fits"})
@@ -64,7 +64,7 @@ TEST_F(ProductFaults, TemplatesThatCannotBeUsedAreAnErrorOfTheVelocitiesAlone) {
 
 TEST_F(ProductFaults, WithoutSkyFibresOrWithAFiberflatOfAnotherShapeOnlyTheSpectraAreWritten) {
   WriteStarLibrary({}, folder_ / "templates.fits");
-  // Fibres 3, 13 and 23 are the sky's.
+  // Fibres 3, 13 and 23 are sky fibres.
   ExpectError("sky: no sky fibre has data", AllProducts("templates.fits"), /*others=*/false,
               {"-s", "4", "-n", "5"});
   FitsBuilder fits(1 << 16);

@@ -21,12 +21,12 @@
 namespace spexd::testing {
 namespace {
 
-constexpr double kStarLevel = 100, kStarVariance = 4;  // of stars in made-up frames: 50 sigma a bin
+constexpr double kStarLevel = 100, kStarVariance = 4;  // of stars in simulated frames: 50 sigma a bin
 
-// TEFF, LOGG, FEH.
+// The node of a star: TEFF, LOGG, FEH.
 using StarNode = std::vector<double>;
 
-// A frame of 400 bins from a wavelength on: the stars of a library at a velocity, without noise.
+// Returns a frame of 400 bins from `first_wave` on: stars of a library at a velocity, without noise.
 Frame SyntheticFrame(const std::vector<StarNode>& stars, double velocity, double first_wave,
                      const TemplateLibrary& library) {
   Frame frame = DarkFrame(static_cast<int>(stars.size()), kStarVariance);
@@ -43,7 +43,7 @@ Frame SyntheticFrame(const std::vector<StarNode>& stars, double velocity, double
   return frame;
 }
 
-// A part of each of DESI's arms: H beta, H alpha, the triplet of calcium.
+// Tests a part of each of DESI's arms: H beta, H alpha, the calcium triplet.
 class SyntheticStarsOfAnArm : public ::testing::TestWithParam<double> {};
 
 TEST_P(SyntheticStarsOfAnArm, HaveVelocitiesAndParametersThatTheArmAloneTells) {

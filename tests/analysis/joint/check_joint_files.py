@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads rvtab.fits, rvmod.fits and zlines.fits of a folder with astropy, and checks that they hold what is documented
-and what joint_files_test.cc put into them. Exit code 0 if they do.
+"""Reads rvtab.fits, rvmod.fits and zlines.fits of a folder with astropy, and checks that they contain what is documented
+and what joint_files_test.cc wrote into them. Exit code 0 if they do.
 
 usage: check_joint_files.py FOLDER rows|targets|empty
 """
@@ -12,7 +12,7 @@ from astropy.io import fits
 from astropy.table import Table
 
 folder, kind = sys.argv[1:]
-warnings.simplefilter("error")  # astropy warns of checksums that do not fit and of cards against the standard
+warnings.simplefilter("error")  # astropy warns of wrong checksums and of cards that violate the standard
 COUNT = {"rows": 3, "targets": 3, "empty": 0}[kind]
 FIRST = {"rows": [0, 1, 3], "targets": [0, 1, 2], "empty": []}[kind]
 IDS = np.array([39627000000100001, 100, 101, 100])[FIRST]

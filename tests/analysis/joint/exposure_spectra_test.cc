@@ -1,4 +1,4 @@
-// Frames of the cameras of one exposure as the spectra of its targets, and redshifts beside a file of
+// Frames of the cameras of one exposure as the spectra of its targets, and redshifts compared with a file of
 // spectra.
 #include "core/products/joint/exposure_spectra.h"
 
@@ -126,7 +126,7 @@ TEST(Redrock, IsFoundBesideTheSpectra) {
   EXPECT_EQ(RedrockPathOf(folder / "frame-main-1.fits"), "");
 }
 
-// A file of two targets; `subtype`: of the first.
+// Returns a file of two targets. `subtype`: that of the first.
 Source RedrockFile(const std::string& subtype) {
   NumberTable table(2);
   table.Add("TARGETID", std::vector<int64_t>{102, 100});

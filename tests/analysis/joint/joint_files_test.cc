@@ -1,4 +1,4 @@
-// The files of joint velocities and redshifts: what they hold, as astropy reads them.
+// The files of joint velocities and redshifts: their contents as astropy reads them.
 #include "core/products/joint/joint_files.h"
 
 #include <cmath>
@@ -25,9 +25,9 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 const std::vector<std::string> kParameters = {"TEFF", "logg"};
-const VelocityOptions kOptions{.most = 50};  // five velocities are scanned
+const VelocityOptions kOptions{.most = 50};  // scans five velocities
 
-// Four rows of three targets, with tables of the kinds that the pipeline writes.
+// Returns four rows of three targets, with tables of the kinds that the pipeline writes.
 TargetSpectra MadeUpSpectra() {
   const std::vector<int64_t> targets = {39627000000100001, 100, 101, 100};
   TargetSpectra spectra = SpectraOf(targets);
@@ -47,7 +47,7 @@ TargetSpectra MadeUpSpectra() {
   return spectra;
 }
 
-// A star's velocity `v` in three parts, of which the last has no data.
+// Returns a star's velocity `v` in three parts, the last without data.
 StarVelocity StarOf(double v) {
   StarVelocity star;
   star.v = v;

@@ -1,4 +1,4 @@
-// Velocities and redshifts from several arms and exposures of small spectra whose truth is known.
+// Velocities and redshifts from several arms and exposures of small spectra with known truth.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 constexpr double kVelocity = 120, kDepth = 0.7, kLevel = 100;
 constexpr int64_t kMiddle = 200;
 
-// Both halves of rows of the same star, the second of twice its light.
+// Both halves of rows of the same star, the second with twice its light.
 class JointFits : public ::testing::Test {
  protected:
   explicit JointFits(int rows = 3) : frame_(DarkFrame(rows, 4)) {
@@ -136,7 +136,7 @@ TEST_F(JointFits, GiveNoWeightToExcludedWavelengths) {
   EXPECT_THAT(reversed.ToString(), HasSubstr("cannot leave out 6119.6 to 6079.6 Angstrom"));
 }
 
-// Light of one line each, at H beta and at [OIII] of a redshift.
+// One line each, H beta and [OIII], at a redshift.
 TEST(JointRedshifts, AddTheLinesOfAllArmsAndExposures) {
   Frame frame = DarkFrame(2, 1);
   std::mt19937 random(20261130);
@@ -202,7 +202,7 @@ TEST(UsableArms, HaveElevenDiagonalsOfAnyOddNumber) {
 
 TEST(UsableArms, LeaveOutBinsWhoseResolutionIsCut) {
   Frame frame = DarkFrame(2, 1);
-  for (int k = 0; k < kResolutionDiagonals; ++k) {  // of row 120 of R, whose light is then half there
+  for (int k = 0; k < kResolutionDiagonals; ++k) {  // row 120 of R, whose light is thereby halved
     const int64_t column = 120 - (k - kResolutionHalfWidth);
     frame.spectra.resolution(1, k, column) *= 0.5f;
   }
@@ -215,7 +215,7 @@ TEST(UsableArms, LeaveOutBinsWhoseResolutionIsCut) {
   EXPECT_GT(usable.ivar(1, 1), 0) << "the ends lack light from outside the range";
 }
 
-// A spectrum of 5700 to 7700 Angstrom, of any light.
+// A spectrum of 5700 to 7700 Angstrom, with arbitrary light.
 TEST(CombinedArms, AreCutWhereCamerasOverlap) {
   TargetSpectra spectra;
   spectra.name = "coadd.fits";

@@ -1,4 +1,4 @@
-// The reference's joint products, and what they were made of.
+// The reference's joint products, and their inputs.
 #ifndef SPEXD_TESTS_ANALYSIS_JOINT_JOINT_GOLDEN_H_
 #define SPEXD_TESTS_ANALYSIS_JOINT_JOINT_GOLDEN_H_
 
@@ -15,10 +15,10 @@
 
 namespace spexd::testing {
 
-// A file of the goldens' folder. REQUIRES: it can be read.
+// Returns a file of the goldens' folder. REQUIRES: it can be read.
 Source OpenArms(const std::string& folder, const std::string& file);
 
-// A table of the reference. Columns may have several numbers a row.
+// A table of the reference. Columns may have several numbers per row.
 class ReferenceTable {
  public:
   ReferenceTable(const std::string& folder, const std::string& hdu);
@@ -39,16 +39,16 @@ struct GoldenUnit {
 };
 std::vector<GoldenUnit> ReadGoldenUnits(const std::string& folder);
 
-// Redshifts, and velocities if there is a library, of the rows that are selected by default. `analyser`: null
-// for processors.
+// Returns redshifts, and velocities if there is a library, of the rows that are selected by default.
+// `analyser`: null for processors.
 JointProducts Analysed(const GoldenUnit& unit, const TemplateLibrary* library, int threads,
                        Analyser* analyser = nullptr);
 
-// How far safe velocities may be from the reference's.
+// Tolerances of safe velocities relative to the reference's.
 struct JointTolerances {
   double velocity, error;    // in units of the error; relative
-  double chi2, unsafe_chi2;  // chi-square, and how much more other rows may have
-  double continuum_chi2;     // absolute, beside 1e-9 of the value
+  double chi2, unsafe_chi2;  // of chi-square, and the excess allowed in other rows
+  double continuum_chi2;     // absolute, in addition to 1e-9 of the value
 };
 // Expects the reference's velocities of a unit.
 void ExpectGoldenJointVelocities(const std::string& folder, const GoldenUnit& unit,

@@ -1,4 +1,4 @@
-// Velocities and redshifts from several arms and exposures against those of the reference, in double
+// Compares velocities and redshifts from several arms and exposures with those of the reference, in double
 // precision.
 #include "tests/analysis/joint/joint_golden.h"
 

@@ -1,4 +1,4 @@
-// The sources of a joint analysis: what their headers tell, and how they become spectra of targets.
+// The inputs of a joint analysis: what their headers say, and how they become spectra of targets.
 #include "core/products/joint/joint_input.h"
 
 #include <memory>
@@ -28,7 +28,7 @@ void ExpectRefused(const absl::Status& status, const std::string& message) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
 }
 
-// Arms of 100, 120 and 100 bins and three rows, with all tables.
+// Returns arms of 100, 120 and 100 bins with three rows, and all tables.
 TargetSpectra ThreeArms() {
   TargetSpectra spectra = SpectraOf({100, 101, 102});
   spectra.arms[1] = ArmOf("R", 6000, 3, 120);
@@ -41,7 +41,7 @@ TargetSpectra ThreeArms() {
   return spectra;
 }
 
-// A frame of two fibres as a file.
+// Returns a file with a frame of two fibres.
 std::string FrameFile(bool with_fibermap = true) {
   Frame frame = DarkFrame(2, 1);
   if (with_fibermap) {
@@ -54,7 +54,8 @@ std::string FrameFile(bool with_fibermap = true) {
   return ReadBytes(folder / "frame.fits");
 }
 
-// What reading takes of an account is within the outline's estimate, and more than a third of it.
+// Expects that the memory which reading takes from an account is within the outline's estimate, and more than
+// a third of it.
 void ExpectItsMemory(const std::string& bytes, const SpectraOutline& outline, int threads) {
   const auto account = std::make_shared<CountingAccount>();
   const Source source = Source::FromBytes(kName, bytes, {.memory = account}).value();

@@ -1,5 +1,5 @@
-// The memory of a joint analysis is below its estimate, and not far below it. All of malloc's blocks are
-// counted, so that this is a program of its own.
+// The memory of a joint analysis is below its estimate, and not far below it. The test is a separate program,
+// because it counts all of malloc's blocks.
 #include <malloc.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void Uncount(void* memory) {
 
 }  // namespace
 
-// Replace those of the C library in the whole program.
+// Replace the functions of the C library in the whole program.
 extern "C" {
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
@@ -73,7 +73,7 @@ struct Case {
   bool velocities = true, per_target = false;
 };
 
-// Reads a file of spectra, runs all of its analysis, and keeps the files.
+// Reads a file of spectra, runs a complete analysis, and keeps the files.
 void ExpectWithinEstimate(const Case& tried) {
   const TemplateLibrary library = StarTemplates().Make().value();
   Frame frame = DarkFrame(tried.rows, 4);

@@ -1,4 +1,4 @@
-// A joint analysis from the spectra to the bytes of its files, and what is told of those that fail.
+// A joint analysis from the spectra to the bytes of its files, and its reports of files that fail.
 #include "core/products/joint/joint_task.h"
 
 #include <optional>
@@ -28,7 +28,7 @@ TargetSpectra Stars(int rows) {
   return HalvesOf(frame);
 }
 
-// Redrock's file: target 100 is a star, and 101 a galaxy.
+// Returns Redrock's file: target 100 is a star, target 101 a galaxy.
 Source StarAndGalaxy() {
   NumberTable table(2);
   table.Add("TARGETID", std::vector<int64_t>{100, 101});
@@ -140,7 +140,7 @@ TEST_F(JointTaskTest, SelectsStarsByRedrockAndAddsItsColumns) {
 }
 
 TEST_F(JointTaskTest, FailsOneProductWithoutTheOthers) {
-  for (SpectraArm& arm : spectra_.arms) arm.grid.first += 2000;  // where the templates do not reach
+  for (SpectraArm& arm : spectra_.arms) arm.grid.first += 2000;  // beyond the templates
   EXPECT_EQ(Run(All()).value(), 3);
   ASSERT_THAT(files_, SizeIs(3));
   EXPECT_THAT(files_[0].status(), IsOk());

@@ -11,19 +11,20 @@
 
 namespace spexd::testing {
 
-// The table as it is read from a file.
+// Returns the table as it is read from a file.
 RawTable TableOf(const NumberTable& table, const std::string& name);
 
-// An arm whose flux is 2 and ivar 4 in all bins, of 0.8 Angstrom.
+// Returns an arm with flux 2 and ivar 4 in all bins, of 0.8 Angstrom.
 SpectraArm ArmOf(const std::string& name, double first, int rows, int bins);
 
-// Arms B, R and Z of these targets, each of 100 bins; FIBERMAP with TARGETID alone.
+// Returns arms B, R and Z of these targets, each of 100 bins; the FIBERMAP has only TARGETID.
 TargetSpectra SpectraOf(const std::vector<int64_t>& targets);
 
-// The bytes of a file of these spectra, as desispec writes it, but for the HDUs named here.
+// Returns the bytes of a file of these spectra, as desispec writes it, without the HDUs named here.
 std::string FileOf(const TargetSpectra& spectra, const std::vector<std::string>& without = {});
 
-// A frame as a file of spectra of two arms, B and R, that meet in its middle; TARGETIDs 100, 101, ..
+// Returns a frame as a file of spectra of two arms, B and R, that meet in its middle; TARGETIDs are 100, 101,
+// ...
 TargetSpectra HalvesOf(const Frame& frame);
 
 }  // namespace spexd::testing

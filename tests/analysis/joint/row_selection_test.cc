@@ -1,4 +1,4 @@
-// Which rows of a file of spectra are analysed, and which of them together.
+// The rows of a file of spectra that are analysed, and those that are analysed together.
 #include "core/products/joint/row_selection.h"
 
 #include <cmath>
@@ -22,7 +22,7 @@ std::vector<int> Selected(const TargetSpectra& spectra, const RowSelection& sele
   return SelectRows(spectra, selection).value();
 }
 
-// Four targets whose fibermap has one more column.
+// Returns four targets whose fibermap has one more column.
 template <typename Values>
 TargetSpectra WithColumn(const std::string& name, const Values& values) {
   TargetSpectra spectra = SpectraOf({100, 101, 102, 100});
@@ -65,7 +65,7 @@ TEST(RowSelection, ComparesTheBestArmsSignalToNoise) {
     for (float& ivar : arm.spectra.ivar.Row(1)) ivar = 1;
     for (float& ivar : arm.spectra.ivar.Row(2)) ivar = 0;
   }
-  for (float& flux : spectra.arms[2].spectra.flux.Row(1)) flux = 50;  // S/N 50 in Z alone
+  for (float& flux : spectra.arms[2].spectra.flux.Row(1)) flux = 50;  // S/N 50 only in Z
   spectra.arms[0].spectra.flux(0, 3) = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(MedianSnr(spectra, spectra.arms[0], "B"), ElementsAre(4, 2, -1e9));
   EXPECT_THAT(Selected(spectra, {.min_snr = 3}), ElementsAre(0, 1));

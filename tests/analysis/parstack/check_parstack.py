@@ -1,4 +1,4 @@
-"""Checks the values that line_stack_test.cc takes for pyrocko's: its parstack stacks the same trace again.
+"""Checks the values that line_stack_test.cc attributes to pyrocko by stacking the same trace with parstack again.
 
 check_parstack.py line_stack_test.cc
 """
@@ -10,7 +10,7 @@ import sys
 import numpy as np
 from pyrocko import parstack
 
-BINS, EDGE, FIRST, STEP = 400, 8, 6000.0, 0.8  # bins, bins without weight at either end, Angstrom
+BINS, EDGE, FIRST, STEP = 400, 8, 6000.0, 0.8  # bins, bins without weight at each end, Angstrom
 REDSHIFT_STEP = 20 / 299792.458  # of ln(1 + z)
 REDSHIFTS = int(np.ceil(np.log1p(1.05) / REDSHIFT_STEP))
 OXYGEN = ((4960.295, 0.335), (5008.24, 1.0))  # [OIII]: Angstrom, ratio
@@ -18,7 +18,7 @@ NUMBER = r"(-?[\d.]+)"
 
 
 def stack(trace, power):
-    """The trace delayed to both lines at every redshift, weighted by this power of their ratios, and added."""
+    """Delays the trace to both lines at every redshift, weights by this power of their ratios, and adds."""
     shifts = np.zeros((REDSHIFTS, 2 * len(OXYGEN)), np.int32)
     weights = np.zeros(shifts.shape)
     for a, (line, ratio) in enumerate(OXYGEN):

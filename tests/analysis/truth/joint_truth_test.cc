@@ -1,6 +1,6 @@
-// One field that three cameras see, from simulated sources to joint velocities and redshifts, as users go.
-// SPEXD_TRUTH_FIELDS=4 tries four fields of 230 fibres over whole cameras instead of a small one: 520 stars
-// and 320 emitters.
+// One field that three cameras see, from simulated sources to joint velocities and redshifts, with the
+// programs as users run them. SPEXD_TRUTH_FIELDS=4 tests four fields of 230 fibres over the whole cameras
+// instead of a small one: 520 stars and 320 emitters.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -23,9 +23,9 @@
 namespace spexd::testing {
 namespace {
 
-constexpr int kLeastAccepted = 42;  // redshifts of a field's 80 emitters, of all cameras together
+constexpr int kLeastAccepted = 42;  // of the redshifts of a field's 80 emitters, from all cameras together
 
-// How much is tried, and the wavelengths of it.
+// The amount of test data, and its wavelengths.
 struct FieldScale {
   int first_seed = 2, fields = 1;
   bool full = false;
@@ -46,7 +46,7 @@ FieldScale FieldScaleOf(const char* fields) {
   return scale;
 }
 
-// What is measured of one camera or of all, and how many of a field's 130 stars must be safe.
+// The scores of one camera or of all, and how many of a field's 130 stars must be safe.
 struct ArmScore {
   std::string name;
   int least_safe;
@@ -56,11 +56,11 @@ struct ArmScore {
 
 class JointTruthTest : public ::testing::Test {
  protected:
-  // The synthetic library; for the small field every second value of its parameters, in the range of the
-  // small field's cameras. Those 12 templates take a fifth of the time to read.
+  // Makes the synthetic library; for the small field, with every second value of its parameters in the range
+  // of the small field's cameras. These 12 templates take a fifth of the time to read.
   void MakeTemplates(const FieldScale& scale) const;
   void MakeFrames(const FieldScale& scale, int seed) const;
-  // Analyses frames together and adds what is found to a score.
+  // Analyses frames together and adds the results to a score.
   void Analyse(const FieldScale& scale, const std::vector<std::string>& letters, ArmScore* score) const;
 
   SimulatedField field_;
@@ -114,7 +114,8 @@ void JointTruthTest::Analyse(const FieldScale& scale, const std::vector<std::str
   score->redshifts.Add(truth, field_.Table(absl::StrCat(score->name, "/zlines_", bluest), "ZLINES"));
 }
 
-// The errors of means of all arms, weighted by inverse variances; NaN for stars that are not safe in each.
+// Returns the errors of means over all arms, weighted by inverse variances; NaN for stars that are not safe
+// in each arm.
 std::vector<double> ErrorsOfMeans(const std::vector<ArmScore>& arms) {
   std::vector<double> errors;
   for (size_t star = 0; star < arms[0].velocities.errors.size(); ++star) {
@@ -125,7 +126,7 @@ std::vector<double> ErrorsOfMeans(const std::vector<ArmScore>& arms) {
   return errors;
 }
 
-// The median of errors over those of joint fits, of stars that have a mean of all arms.
+// Returns the median ratio of errors to those of joint fits, for stars with a mean over all arms.
 double RelativeError(const std::vector<double>& errors, const std::vector<double>& joint,
                      const std::vector<double>& of_means) {
   std::vector<double> ratios;
@@ -174,7 +175,7 @@ TEST_F(JointTruthTest, CamerasTogetherFindMoreOfAFieldsSourcesThanEachAlone) {
   for (const ArmScore& arm : arms) {
     SCOPED_TRACE(arm.name);
     EXPECT_EQ(arm.velocities.astray, 0);
-    // One line of a camera alone may be taken for another, with a GAP that is not secure.
+    // A single line in one camera may be mistaken for another line, with a GAP that is not secure.
     EXPECT_LE(arm.redshifts.wrong, arm.name == "joint" ? 0 : arm.redshifts.accepted / 50);
     EXPECT_EQ(arm.redshifts.wrong_secure, 0);
     if (scale.full) {

@@ -19,7 +19,7 @@ constexpr int kBadFit =
     kVelocityNoStar | kVelocityAtEdge | kVelocityUncertain | kVelocityNoData | kVelocityAmbiguous;
 static_assert(kBadFit == 167);
 
-// The rows of the truth that are of this kind, by those of the other table that have their targets.
+// Returns the truth's rows of this kind, by the rows of the other table that have their targets.
 std::map<size_t, size_t> RowsOfKind(const RawTable& truth, const std::string& kind, const RawTable& found) {
   const std::vector<std::string> kinds = TextColumn(truth, "OBJTYPE").value();
   const std::vector<int64_t> sources = IntegerColumn(truth, "TARGETID").value(),

@@ -17,23 +17,23 @@ struct FieldCamera {
 };
 
 // A folder with a library of templates, and with the files of one field at a time: simulating a field
-// replaces those of the field before it. A program that fails fails the test.
+// replaces the previous field's files. A program that fails makes the test fail.
 class SimulatedField {
  public:
   std::string Path(const std::string& name) const { return folder_ / name; }
   std::string folder() const { return folder_.path(); }
-  // The names of all files.
+  // Returns the names of all files.
   std::vector<std::string> Entries() const { return folder_.Entries(); }
-  // A table of one of its files.
+  // Returns a table of one of its files.
   RawTable Table(const std::string& file, const std::string& hdu) const;
-  // sources-<camera>0.fits: what the field is made of.
+  // Returns sources-<camera>0.fits: the sources of the field.
   RawTable Truth(const FieldCamera& camera) const;
 
   // Runs spex and returns what it printed.
   std::string Run(const std::vector<std::string>& arguments) const;
-  // Stars of the field are drawn from templates.fits, which must be there before.
+  // Simulates the field. Its stars are drawn from templates.fits, which must exist.
   void Simulate(const FieldCamera& camera, int seed, const std::vector<std::string>& scene) const;
-  // Writes frame-<camera>0.fits and the products that these flags request, on CPUs.
+  // Writes frame-<camera>0.fits and the products that these flags request, with the CPU engine.
   void Extract(const FieldCamera& camera, const std::vector<std::string>& products) const;
 
  private:

@@ -1,6 +1,6 @@
-// From sources whose truth is known to products, as users go: templates, frames, spectra, sky, velocities,
-// redshifts. SPEXD_TRUTH_FRAMES=4 tries four frames of 200 fibres over the whole camera instead of a small
-// one: 520 stars and 200 emitters.
+// From simulated sources with known truth to products, with the programs as users run them: templates,
+// frames, spectra, sky, velocities, redshifts. SPEXD_TRUTH_FRAMES=4 tests four frames of 200 fibres over the
+// whole camera instead of a small one: 520 stars and 200 emitters.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -24,7 +24,7 @@
 namespace spexd::testing {
 namespace {
 
-// How much is tried, and the wavelengths of it.
+// The amount of test data, and its wavelengths.
 struct Scale {
   int frames = 1;
   bool full = false;
@@ -54,7 +54,7 @@ class TruthTest : public ::testing::Test {
     Process verify({"fitsverify", "-q", field_.Path("templates.fits")});
     EXPECT_EQ(verify.Wait(), 0) << verify.output();
   }
-  // Emission lines that are found in sky fibres.
+  // Returns emission lines that are found in sky fibres.
   std::vector<LineRedshift> LinesOfSky() const;
 
   TempFolder stars_;
@@ -94,7 +94,7 @@ TEST_F(TruthTest, ProductsOfExtractedFramesAreTheirSources) {
               redshifts.emitters, redshifts.accepted, redshifts.wrong, redshifts.secure,
               redshifts.wrong_secure);
   std::printf("%zu sky fibres: highest GAP %.1f\n", sky_gaps.size(), highest_sky_gap);
-  // 20 stars tell a sigma to 0.2.
+  // 20 stars determine a sigma to 0.2.
   EXPECT_NEAR(sigma, 1, scale.full ? 0.05 : 0.5);
   EXPECT_NEAR(mean, 0, scale.full ? 0.1 : 0.7);
   EXPECT_EQ(velocities.astray, 0);

@@ -1,4 +1,4 @@
-// spex doctor as a user runs it: on this machine, and beside servers that can be used or cannot.
+// spex doctor as a user runs it: on this machine, and with servers that can or cannot be used.
 #include <arpa/inet.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ struct Diagnosis {
   int code = -1;
   json checks;
 
-  // The first check of that name; null: there is none.
+  // Returns the first check of that name, null if there is none.
   json Of(const std::string& name) const {
     for (const json& check : checks) {
       if (check.at("check") == name) return check;
@@ -145,7 +145,7 @@ TEST(DoctorTest, ChecksEachServerOfAListAndTheNamesOfEach) {
 }
 
 TEST(DoctorTest, TellsThatNobodyListens) {
-  // A port that is taken, and on which nobody listens.
+  // A port that is taken, but on which nobody listens.
   const FileDescriptor taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in place{};
   place.sin_family = AF_INET;
@@ -179,7 +179,7 @@ TEST(DoctorTest, TellsHowFarTheServersClockIsOff) {
 
 class DoctorBesideServers : public SecuredServerTest {
  protected:
-  // The flags of a caller by TLS who owns the token of that name ("": none).
+  // Diagnoses the server as a TLS caller with the token of that name ("": none).
   Diagnosis By(const std::string& token_of, std::vector<std::string> more = {}) {
     const client::ServerAddress server = SecuredServerTest::By(token_of);
     more.insert(more.begin(), {"--tls-ca", server.tls_ca});
@@ -316,7 +316,7 @@ TEST_F(DoctorBesideServers, TellsThatAServerDrains) {
   stream->Finish();
 }
 
-// Takes connections, and answers nothing.
+// The server accepts connections and answers nothing.
 TEST_F(DoctorBesideServers, DoesNotWaitForEverForAServerThatIsSilent) {
   std::string address;
   const FileDescriptor silent = ListenOnLoopback(&address);

@@ -1,5 +1,5 @@
-// The frames of a folder as they appear, with files of a few letters for frames: those that end in "END" are
-// whole.
+// The frames of a folder as they appear. Files with a few letters stand for frames; those that end in "END"
+// are complete.
 #include "client/cli/night/folder_watch.h"
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ class Folder : public ::testing::Test {
     return std::filesystem::path(frame.task.job.image).filename().string();
   }
   NumberedFrame Next() { return watch_->Next(stop_.get_token()).value(); }
-  // The name of the next frame, which ends at once.
+  // Returns the name of the next frame, which ends at once.
   std::string NextName() {
     const NumberedFrame frame = Next();
     EXPECT_EQ(watch_->Ended(frame, /*may_pass=*/false), std::nullopt);
@@ -101,7 +101,7 @@ TEST_F(Folder, GivesWhatIsWrittenRenamedOrLinkedThereAndNoOtherNames) {
   std::filesystem::create_directory(folder_ / "preproc-folder.fits");
   std::filesystem::rename(folder_ / ".preproc-b.fits.Xy12", folder_ / "preproc-b.fits");
   EXPECT_EQ(NextName(), "preproc-b.fits");
-  // No event tells of a link; a look at the folder finds it, as it finds what another machine writes.
+  // No event reports a link; scanning the folder finds it, as it finds files that another machine writes.
   std::filesystem::create_hard_link(folder_ / "frame-b.fits", folder_ / "preproc-c.fits");
   EXPECT_EQ(NextName(), "preproc-c.fits");
   EXPECT_THAT(Rest(), IsEmpty());
@@ -130,7 +130,7 @@ TEST_F(Folder, NamesAFileThatStaysIncompleteOnceAndGivesItWhenItIsWhole) {
   const int before = intake_.opened;
   auto next = std::async(std::launch::async, [this] { return Next(); });
   EXPECT_TRUE(Eventually([&] { return intake_.opened > before + 1; }));
-  EXPECT_THAT(Rest(), IsEmpty());  // it has failed
+  EXPECT_THAT(Rest(), IsEmpty());  // the frame has failed
   WriteBytes(folder_ / "preproc-a.fits", "all END");
   const NumberedFrame whole = next.get();
   EXPECT_THAT(whole.task.refused, IsOk());
@@ -161,7 +161,7 @@ TEST_F(Folder, GivesAFrameAgainThatMaySucceedLater) {
   for (int k = 0; k < 4; ++k) {
     const NumberedFrame frame = Next();
     EXPECT_EQ(watch_->Ended(frame, /*may_pass=*/true), std::chrono::seconds(1));  // rounded up
-    EXPECT_EQ(watch_->Ended(frame, true), std::nullopt);                          // it has ended already
+    EXPECT_EQ(watch_->Ended(frame, true), std::nullopt);                          // it has ended
   }
   EXPECT_EQ(NextName(), "preproc-a.fits");
   EXPECT_THAT(Rest(), IsEmpty());

@@ -1,4 +1,4 @@
-// spex night --watch: frames are extracted as they appear in a folder, until a stop.
+// spex night --watch: frames are extracted as they appear in a folder, until it is stopped.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -50,7 +50,7 @@ class Watch : public ::testing::Test {
     spex_->Signal(SIGTERM);
     return spex_->Wait();
   }
-  // The frame is as `spex extract` would write it.
+  // Expects the frame that `spex extract` would write.
   void ExpectRight(const std::string& input) const {
     const std::string name = input.substr(0, input.find(".fits")) + ".fits", want = folder_ / "want.fits";
     ASSERT_EQ(
@@ -64,7 +64,7 @@ class Watch : public ::testing::Test {
     for (const auto& frame : frames) ++states[frame["state"]];
     return states;
   }
-  // Names in the folder of the outputs, hidden ones too.
+  // Returns the names in the output folder, including hidden ones.
   std::vector<std::string> Outputs() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_ / "out"))
@@ -74,7 +74,7 @@ class Watch : public ::testing::Test {
   using Counts = std::map<std::string, int>;
 
   static inline SmallFrame* frame_ = nullptr;
-  static inline TempFolder* other_ = nullptr;  // with another frame of r0
+  static inline TempFolder* other_ = nullptr;  // contains another frame of r0
   TempFolder folder_;
   std::unique_ptr<Process> spex_;
 };
@@ -94,7 +94,7 @@ TEST_F(Watch, ExtractsFramesThatAreThereCopiedRenamedOrWrittenSlowly) {
     const size_t piece = bytes.size() / 4;
     for (size_t at = 0; at < bytes.size(); at += piece) {
       slowly << bytes.substr(at, piece) << std::flush;
-      // Other frames do not wait for it.
+      // Other frames do not wait for the slow one.
       const std::string name = "beside" + std::to_string(at / piece) + ".fits";
       fs::copy(frame_->image(), In(name));
       ExpectLine("frame-" + name);
@@ -104,7 +104,7 @@ TEST_F(Watch, ExtractsFramesThatAreThereCopiedRenamedOrWrittenSlowly) {
   EXPECT_EQ(Stop(), 0) << spex_->output();
   EXPECT_EQ(States()["written"], static_cast<int>(Frames().size()));
   for (const char* name : {"there.fits", "copied.fits", "renamed.fits", "slow.fits"}) ExpectRight(name);
-  EXPECT_EQ(Outputs().size(), Frames().size() + 1);  // and the record
+  EXPECT_EQ(Outputs().size(), Frames().size() + 1);  // the frames and the record
 }
 
 TEST_F(Watch, WaitsForTheRestOfATruncatedFrame) {
@@ -216,7 +216,7 @@ TEST_F(Watch, RefusesFlagsThatDoNotFit) {
               HasSubstr("both of camera r0"));
 }
 
-// Of two cameras of one spectrograph.
+// Exposures of two cameras of one spectrograph.
 TEST(WatchedExposures, AreMadeAsSoonAsAllCamerasAreThereAndAgainForANewFrame) {
   const TempFolder folder;
   for (const char* seed : {"5", "6"}) {

@@ -1,6 +1,6 @@
-// A night whose traces drift, extracted by one server with one PSF: fluxes against the truth, and the fit
-// beside that of each frame's own PSF and that of no trace shifts. Also what shifts cost that are not
-// corrected.
+// A night whose traces drift, extracted by one server with one PSF. Compares fluxes with the truth, and the
+// fit with that of each frame's own PSF and that without trace shifts. Also measures the effect of shifts
+// that are not corrected.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -33,14 +33,15 @@ constexpr int kExposures = 40;
 
 Frame FrameAt(const std::string& path) { return ReadFrame(Source::FromFile(path).value()).value(); }
 
-// Shifts at a time of the night, 0 to 1, in pixels: 0 in the evening; x goes to one side, then to the other.
+// Returns the shifts at a time of the night, 0 to 1, in pixels: 0 in the evening; x moves to one side, then
+// to the other.
 ShiftSeries DriftInX(double time) {
   const double sine = std::sin(1.5 * std::numbers::pi * time);
   return MakeSeries({{0.45 * sine, 0.03 * time}, {-0.05 * sine, 0.02 * time}});
 }
 ShiftSeries DriftInY(double time) { return MakeSeries({{-0.4 * time, 0.03 * time}, {0.04 * time, 0}}); }
 
-// Frames of the same sources, through a night of drifts, each drawn with traces of its own.
+// Frames of the same sources during a night of drifts, each made with its own traces.
 class DriftingNight : public ::testing::Test {
  protected:
   DriftingNight() {
@@ -69,8 +70,8 @@ class DriftingNight : public ::testing::Test {
   std::string Psf() const { return folder_ / "psf.fits"; }
   std::string Sky() const { return folder_ / "sky.dat"; }
 
-  // Extracts all frames by `spex night`, into frames NAME-00.fits and so on: with the evening's PSF, or each
-  // with its own. What its record has of each.
+  // Extracts all frames by `spex night` into frames NAME-00.fits and so on, with the evening's PSF or each
+  // with its own. Returns the night's record of the frames.
   json Extract(const std::string& name, bool own_psfs, const std::vector<std::string>& flags) const {
     std::string list = "image psf output\n";
     for (int k = 0; k < kExposures; ++k) {
@@ -86,7 +87,7 @@ class DriftingNight : public ::testing::Test {
   TempFolder folder_;
 };
 
-// The least and the most of a quantity over the night.
+// The smallest and the largest value of a quantity over the night.
 struct Extremes {
   double least = std::numeric_limits<double>::infinity(), most = 0;
   void Take(double value) {
@@ -159,7 +160,7 @@ TEST_F(DriftingNight, IsExtractedWithOnePsfAsWithThePsfOfEachFrame) {
   EXPECT_NEAR(sigma, 1, 0.005);
 }
 
-// What a constant shift does to the spectra of a frame without noise, if it is not corrected.
+// The effect of a constant shift on the spectra of a frame without noise, if it is not corrected.
 struct Cost {
   double light = 0;  // relative change of the sum of all fluxes
   double pull = 0;   // rms of the change of a flux, in units of its error

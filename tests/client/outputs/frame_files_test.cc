@@ -1,5 +1,5 @@
-// Frames from simulated files to extracted ones, with the program as a user runs it: what becomes of IVAR and
-// MASK in Rice coding, and of the FIBERMAP.
+// From simulated files to extracted frames, with the program as a user runs it: the fate of IVAR and MASK in
+// Rice coding, and of the FIBERMAP.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -18,7 +18,7 @@ namespace {
 
 Source Load(const std::string& path) { return Source::FromFile(path).value(); }
 
-// The same scene twice: plain, and with Rice-coded images in a folder below.
+// The same scene twice: plain, and with Rice-coded images in a subfolder.
 class RiceFrame : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -51,7 +51,7 @@ TEST_F(RiceFrame, HasIvarAndMaskOfThePlainOneToTheBit) {
   EXPECT_NE(ReadImageHdu(Rice(), "IMAGE").value(), ReadImageHdu(Plain(), "IMAGE").value());
 }
 
-// Mean of the square of the error that quantisation adds to a usable pixel, in its sigma.
+// Returns the mean square of the error that quantisation adds to usable pixels, in units of their sigma.
 double QuantisationVariance(const Image& plain, const Image& rice) {
   double sum = 0, pixels = 0;
   for (int64_t k = 0; k < plain.pixels.size(); ++k) {
@@ -64,8 +64,8 @@ double QuantisationVariance(const Image& plain, const Image& rice) {
   return sum / pixels;
 }
 
-// Fluxes are linear in the pixels, and so are their errors: those of independent pixels, in units of sigma,
-// have the mean square that the pixels' have.
+// Fluxes are linear in the pixels, and so are their errors. For independent pixels, the errors in units of
+// sigma have the same mean square as the pixels' errors.
 TEST_F(RiceFrame, GivesTheSpectraOfThePlainOneWithinTheNoiseOfItsQuantisation) {
   const spexd::Frame plain = Extracted(plain_->image()), rice = Extracted(RicePath());
   EXPECT_EQ(rice.spectra.ivar, plain.spectra.ivar);
@@ -89,7 +89,7 @@ TEST_F(RiceFrame, GivesTheSpectraOfThePlainOneWithinTheNoiseOfItsQuantisation) {
   EXPECT_LT(largest, 10 * expected);
 }
 
-// The card of HDU FIBERMAP that begins so.
+// Returns the card of HDU FIBERMAP that begins with `begin`.
 std::string FibermapCard(const std::string& path, const std::string& begin) {
   const FitsFile file = FitsFile::Parse(Load(path)).value();
   for (const std::string& card : file.Find({"FIBERMAP"})->cards) {

@@ -1,4 +1,4 @@
-// Numbers of every --json are numbers of JSON, for readers that do not know the contract.
+// Numbers in the output of every --json are JSON numbers, for readers that do not know the contract.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
@@ -24,9 +24,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using nlohmann::json;
 
-constexpr uint64_t kLarge = uint64_t{1} << 40;  // beyond 32 bits
+constexpr uint64_t kLarge = uint64_t{1} << 40;  // exceeds 32 bits
 
-// Sets every field, two elements of lists, and all that messages contain.
+// Sets every field, two elements of lists, and everything inside messages.
 void Fill(Message* message) {
   const google::protobuf::Reflection& reflection = *message->GetReflection();
   for (int k = 0; k < message->GetDescriptor()->field_count(); ++k) {
@@ -81,12 +81,12 @@ bool IsNumber(const FieldDescriptor& field) {
   }
 }
 
-// Expects every number of the contract as a number; returns how many there are.
+// Expects that every number of the contract is a JSON number; returns how many there are.
 int CountNumbers(const google::protobuf::Descriptor& message, const json& object) {
   int numbers = 0;
   for (int k = 0; k < message.field_count(); ++k) {
     const FieldDescriptor& field = *message.field(k);
-    if (field.real_containing_oneof() != nullptr) continue;  // only one of them is there
+    if (field.real_containing_oneof() != nullptr) continue;  // only one of them is set
     const json found = object.value(field.name(), json());
     for (const json& value : field.is_repeated() ? found : json::array({found})) {
       if (IsNumber(field)) {
@@ -122,7 +122,7 @@ TEST(JsonNumbers, ThatJsonDoesNotHaveAreNull) {
   EXPECT_TRUE(json::parse(cli::ToJson("server:1", status).value()).at("uptime_seconds").is_null());
 }
 
-// Paths of texts that read as numbers. The hash of a commit may do so by chance.
+// Returns the paths of texts that read as numbers. The hash of a commit may do so by chance.
 std::vector<std::string> NumbersAsTexts(const json& value, const std::string& path = "") {
   double number;
   if (value.is_string() && absl::SimpleAtod(value.get<std::string>(), &number)) return {path};

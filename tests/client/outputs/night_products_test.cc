@@ -1,4 +1,4 @@
-// Nights with products: of each frame, and of each exposure over its arms.
+// Nights with products of each frame, and of each exposure over its arms.
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,7 +17,7 @@ constexpr const char* kNumbers[] = {"00051060", "00051061"};
 const std::map<std::string, std::string> kWavelengths = {{"b", "4691,4819,0.8"}, {"r", "6587,6703,0.8"}};
 constexpr char kAllProducts[] = "sky,sframe,velocities,redshifts,exposure-velocities,exposure-redshifts";
 
-// Two exposures of two cameras with stars, emitters and sky fibres; and a list of them.
+// Two exposures of two cameras with stars, emitters and sky fibres, and a list of them.
 class NightProducts : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -61,7 +61,7 @@ class NightProducts : public ::testing::Test {
   static std::string Psf(const std::string& camera) { return Input("psf-" + camera + "0.fits"); }
   std::string Output(const std::string& name) const { return folder_ / ("out/" + name + ".fits"); }
 
-  // Writes a list whose rows have `more` behind their other columns.
+  // Writes a list whose rows have `more` after their other columns.
   void WriteList(const std::string& more_columns = "", const std::string& more = "") const {
     std::string text = "image psf output expid wavelength " + more_columns + "\n";
     for (const std::string exposure : kNumbers) {
@@ -90,7 +90,7 @@ class NightProducts : public ::testing::Test {
     for (const auto& one : night[of]) ++states[one["state"]];
     return states;
   }
-  // All products, each made by the command that makes it alone, are the night's to the byte.
+  // Expects that each product equals, to the byte, the one that its own command makes.
   void ExpectAllAsAlone() const {
     const TempFolder alone;
     std::vector<std::string> joint = {
@@ -185,14 +185,14 @@ TEST_F(NightProducts, AreMadeAgainWhereTheyAreDamagedOrOfOtherInputs) {
   EXPECT_EQ(States("frames"), (Counts{{"skipped", 3}, {"written", 1}}));
   EXPECT_EQ(States("exposures"), (Counts{{"skipped", 1}, {"written", 1}}));
   ExpectAllAsAlone();
-  // Without the fiberflats all spectra are others.
+  // Without the fiberflats all spectra differ.
   ASSERT_EQ(Night({"--products", "sky,sframe,exposure-redshifts", "--device", "cpu"}).code, 0);
   EXPECT_EQ(States("frames"), (Counts{{"written", 4}}));
   EXPECT_EQ(States("exposures"), (Counts{{"written", 2}}));
 }
 
 TEST_F(NightProducts, ThatCannotBeMadeHarmNoOtherFileAndAreToldEachTime) {
-  WriteList("first_fibre fibre_count", "0 1");  // no sky fibre is among them
+  WriteList("first_fibre fibre_count", "0 1");  // there is no sky fibre among them
   for (const char* state : {"written", "skipped"}) {
     const RunResult run =
         Night({"--products", "sky,redshifts,exposure-redshifts", "--bundlesize", "1", "--device", "cpu"});

@@ -1,4 +1,4 @@
-// What spex night tells of a night: the page, the picture, and metrics while it runs.
+// Reports of spex night: the page, the picture, and metrics while it runs.
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -61,7 +61,7 @@ TEST(NightMetrics, AreOfTheLastFrameAndTheMedianOfEachCamera) {
         "redshift_ratio_median{camera=\"b0\"} 0.25", "frame_seconds{camera=\"r0\"} 2.5"}) {
     EXPECT_THAT(text, HasSubstr("\nspexd_night_" + std::string(line) + "\n"));
   }
-  EXPECT_THAT(text, Not(HasSubstr("trace_shift_y")));  // its mean is not known
+  EXPECT_THAT(text, Not(HasSubstr("trace_shift_y")));  // its mean is unknown
   EXPECT_THAT(numbers.Text(false), HasSubstr("\nspexd_night_running 0\n"));
 }
 

@@ -1,4 +1,4 @@
-// Trace shifts as a user of spex meets them: flags, the PSF with moved traces, spex traceshifts, nights.
+// Trace shifts as a user of spex sees them: flags, the PSF with moved traces, spex traceshifts, nights.
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,8 +22,8 @@ using nlohmann::json;
 constexpr double kShiftX = 0.3, kShiftY = 0.2;  // pixels
 constexpr double kTolerance = 0.02;
 
-// A frame whose traces are displaced from its PSF's, the sky as its reference, and an image without light:
-// made once for all tests.
+// A frame whose traces are displaced from its PSF's, the sky as its reference, and an image without light.
+// They are made once for all tests.
 class SpexTraces : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -47,7 +47,7 @@ class SpexTraces : public ::testing::Test {
   static std::vector<std::string> Extract(const std::string& output, const std::vector<std::string>& more) {
     return Joined({"extract", "-i", Input(), "-p", Psf(), "-n", "5", "--device", "cpu", "-o", output}, more);
   }
-  // The measurement in x and y against the sky.
+  // Returns the flags for a measurement in x and y against the sky.
   static std::vector<std::string> AgainstSky(const std::vector<std::string>& more = {}) {
     return Joined({"--trace-shifts", "xy", "--trace-reference", Sky()}, more);
   }
@@ -219,7 +219,7 @@ TEST_F(SpexTraces, CheckSaysWhetherTheyCouldBeMeasured) {
               ExitsWith(1, HasSubstr("Refused: " + Psf() + ", line 1")));
 }
 
-// A night of one frame; its reference is a file of its own, which changes.
+// A night of one frame with its own reference file, which changes.
 class TracesOfANight : public SpexTraces {
  protected:
   TracesOfANight() {
@@ -228,7 +228,7 @@ class TracesOfANight : public SpexTraces {
     WriteBytes(Reference(), ReadBytes(Sky()));
   }
   std::string Reference() const { return Out("reference.dat"); }
-  // What became of the frame.
+  // Runs the night; returns the record of the frame.
   json Run(const std::vector<std::string>& more) const {
     EXPECT_THAT(
         Spex(Joined({"night", Out("night.txt"), "-n", "5", "--device", "cpu", "--json", Out("night.json")},

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes what `spex` writes through the DESI pipeline's own code, for ctest. It fails if the environment cannot be made.
+# Passes the output of `spex` through the DESI pipeline's own code, for ctest. Fails if the environment cannot be made.
 #
 #   run.sh FOLDER    where the environment is kept; $SPEXD_BIN: the folder of spex
 set -euo pipefail

@@ -1,5 +1,5 @@
-"""The pipeline subtracts the sky of a frame with a real PSF alike, whether spex or gpu_specter extracted it. Needs the
-golden files ($SPEXD_GOLDENS; tests/parity/README.md); skipped without them, except where CI is set."""
+"""The pipeline subtracts the sky of a frame with a real PSF equally whether spex or gpu_specter extracted it. Needs the
+golden files ($SPEXD_GOLDENS; tests/parity/README.md); skipped without them, except if CI is set."""
 
 import os
 import pathlib
@@ -28,19 +28,19 @@ def goldens():
 
 @pytest.fixture(scope="module")
 def ours(goldens, tmp_path_factory):
-    """The bundle as spex extracts it and the pipeline reads it."""
+    """The bundle that spex extracts, as the pipeline reads it."""
     path = tmp_path_factory.mktemp("ours") / "frame.fits"
     inputs = ["-i", goldens / f"preproc-{EXPOSURE}.fits", "-p", goldens / f"psf-{EXPOSURE}.fits"]
     spex(*inputs, "-s", BUNDLE * FIBRES, "-n", FIBRES, "-w", "5760,7620,0.8", "-o", path)
     frame = io.read_frame(str(path))
-    if "FIBERSTATUS" not in frame.fibermap.colnames:  # the image of the golden files has no such column
+    if "FIBERSTATUS" not in frame.fibermap.colnames:  # the image of the golden files lacks this column
         frame.fibermap["FIBERSTATUS"] = np.zeros(FIBRES, np.int32)
     return frame
 
 
 @pytest.fixture(scope="module")
 def peers(goldens, ours):
-    """The same bundle by gpu_specter."""
+    """The same bundle extracted by gpu_specter."""
     with fits.open(goldens / f"peer-{EXPOSURE}-bundle{BUNDLE}.fits") as hdus:
         wave, flux, ivar, resolution, chi2pix, pixmask = (
             hdus[name].data.astype(np.float64)
@@ -62,4 +62,4 @@ def test_sky_subtraction_of_both_gives_the_same_spectra(ours, peers):
     assert np.percentile(pulls, 99) < 0.01 and np.percentile(pulls, 99.9) < 0.05
     of_sky = good & (ours.fibermap["OBJTYPE"] == "SKY")[:, None]
     residuals = (ours.flux * np.sqrt(ours.ivar))[of_sky]
-    assert abs(residuals.mean()) < 0.1 and 0.5 < residuals.std() < 1.2  # three fibres make the model
+    assert abs(residuals.mean()) < 0.1 and 0.5 < residuals.std() < 1.2  # the model is made from three fibres

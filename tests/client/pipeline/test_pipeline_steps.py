@@ -27,7 +27,7 @@ def simulate(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """The plain scene: preproc-r0.fits, psf-r0.fits and, extracted, frame.fits."""
+    """The plain scene: preproc-r0.fits, psf-r0.fits and, extracted from these, frame.fits."""
     folder = tmp_path_factory.mktemp("plain")
     simulate(folder)
     spex("-i", folder / "preproc-r0.fits", "-p", folder / "psf-r0.fits", "-o", folder / "frame.fits")
@@ -36,7 +36,7 @@ def plain(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def field(tmp_path_factory):
-    """Galaxies in two exposures: fiberflat-r0.fits; frame-N.fits, sky-N.fits, sframe-N.fits of each; coadd.fits."""
+    """Galaxies in two exposures: fiberflat-r0.fits; frame-N.fits, sky-N.fits and sframe-N.fits of each; coadd.fits."""
     folder = tmp_path_factory.mktemp("field")
     simulate(folder, "--sky-fibres", SKY_FIBRES, "--exposures", 2, "-w", GRID, "--rice")
     for number, image in enumerate(sorted(folder.glob("preproc-r0-*.fits"))):
@@ -49,7 +49,7 @@ def field(tmp_path_factory):
 
 
 def read_frame(path):
-    """The frame as the pipeline reads it, with the keywords and columns that its steps need."""
+    """Returns the frame as the pipeline reads it, and checks the keywords and columns that its steps need."""
     frame = io.read_frame(str(path))
     assert np.all(frame.fibermap["FIBERSTATUS"] == 0)
     assert frame.meta["FIBERMIN"] == frame.fibermap["FIBER"][0]
@@ -93,7 +93,7 @@ def test_our_fiberflat_and_sky_give_our_spectra_in_the_pipeline(field):
     sky.subtract_sky(frame, model)
     good = (frame.mask == 0) & (ours.mask == 0) & (ours.ivar > 0)
     assert good.mean() > 0.9
-    # Both correct the throughput in lines of the sky only: the pipeline in those of its list, spex in those it finds.
+    # Both correct the throughput only in sky lines: the pipeline in those of its list, spex in those that it finds.
     correction = np.abs(model.throughput_corrections - 1)[:, None] * np.abs(model.flux)
     limit = correction[good] + 1e-3 / np.sqrt(ours.ivar[good])
     assert np.all(np.abs(frame.flux - ours.flux)[good] <= limit)
@@ -105,9 +105,9 @@ def test_a_coadd_is_the_pipelines(field):
     coaddition.coadd(theirs, cosmics_nsig=0)
     ours = io.read_spectra(str(field / "coadd.fits"))
     order = {target: row for row, target in enumerate(theirs.fibermap["TARGETID"])}
-    rows = [order[target] for target in ours.fibermap["TARGETID"]]  # sky fibres are not among ours
+    rows = [order[target] for target in ours.fibermap["TARGETID"]]  # ours has no sky fibres
     assert len(rows) == FIBRES - SKY_FIBRES
-    nodata = np.where(theirs.ivar["r"][rows] == 0, 256, 0)  # ours alone
+    nodata = np.where(theirs.ivar["r"][rows] == 0, 256, 0)  # only ours sets this bit
     np.testing.assert_array_equal(ours.mask["r"], theirs.mask["r"][rows] | nodata)
     np.testing.assert_allclose(ours.flux["r"], theirs.flux["r"][rows], rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(ours.ivar["r"], theirs.ivar["r"][rows], rtol=1e-6)
@@ -115,7 +115,7 @@ def test_a_coadd_is_the_pipelines(field):
 
 def test_a_coadd_of_several_cameras_is_read_by_the_pipeline(field, tmp_path):
     red, blue, coadd = field / "sframe-0.fits", tmp_path / "sframe-b0.fits", tmp_path / "coadd.fits"
-    with fits.open(red) as hdus:  # the same exposure's, as another camera would have seen it
+    with fits.open(red) as hdus:  # the same exposure as another camera would have seen it
         hdus[0].header["CAMERA"] = "b0"
         hdus["WAVELENGTH"].data = hdus["WAVELENGTH"].data - 2000
         hdus.writeto(blue, checksum=True)
@@ -135,6 +135,6 @@ def test_specter_evaluates_a_simulated_psf(plain):
     reader = pytest.importorskip("specter.psf", reason="needs DESI's specter, which is not on PyPI")
     psf = reader.load_psf(str(plain / "psf-r0.fits"))
     for fibre in range(psf.nspec):
-        for wave in np.linspace(psf.wmin, psf.wmax, 7)[1:-1]:  # at the ends part of the spot is outside of the image
+        for wave in np.linspace(psf.wmin, psf.wmax, 7)[1:-1]:  # at the ends a part of the spot is outside of the image
             _, _, spot = psf.xypix(fibre, wave)
             assert np.all(np.isfinite(spot)) and abs(spot.sum() - 1) < 1e-3, (fibre, wave, spot.sum())

@@ -1,6 +1,6 @@
-"""Writes a frame as a file of spectra: its first bins as arm R, its last as arm Z, some of them in both.
+"""Writes a frame as a file of spectra: its first bins as arm R, its last as arm Z, with some bins in both.
 
-arm_spectra.py FRAME OUTPUT [NUMBER]: the number is added to each TARGETID.
+arm_spectra.py FRAME OUTPUT [NUMBER]: adds the number to each TARGETID.
 """
 import sys
 

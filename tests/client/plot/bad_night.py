@@ -1,4 +1,4 @@
-"""What the report of `spex night` says of nights that went wrong, and of nights that did not.
+"""Checks the report of `spex night` for nights that went wrong, and for nights that did not.
 
 bad_night.py FOLDER_OF_SCRIPTS OUTPUT: also writes the JSON of a night with clouds, a dead amplifier, a moved PSF,
 failures and slow frames, as `spex night --json` would.
@@ -23,7 +23,7 @@ def shift(mean, status="ok"):
 
 
 def quiet_night(exposures=20, seconds=900):
-    """Values scatter by a few per cent; traces drift by less than 0.1 pixels."""
+    """Returns a night whose values scatter by a few per cent and whose traces drift by less than 0.1 pixels."""
     dice = random.Random(5)
     frames = []
     for k in range(exposures):
@@ -113,7 +113,7 @@ def says_what_went_wrong(night):
 def is_silent_about_usual_nights():
     night = quiet_night()
     assert sentences(night) == [], sentences(night)
-    for frame in frames_of(night, None, 3, 9):  # of another length: S/N and sky follow
+    for frame in frames_of(night, None, 3, 9):  # a different exposure time, which scales S/N and sky
         frame["exposure_seconds"] /= 4
         frame["snr"] /= 2
         frame["products"]["sky"]["level"] /= 4

@@ -1,4 +1,4 @@
-"""Looks at joint velocities in a page of `spex plot --html` with headless Chromium.
+"""Checks joint velocities in a page of `spex plot --html` with headless Chromium.
 
 check_arms_page.py PAGE SPECTRA VELOCITIES: exit code 77 if Chromium is not installed. The spectra are those of
 arm_spectra.py, whose arms overlap.

@@ -1,4 +1,4 @@
-"""Uses a page of `spex night --report` in headless Chromium as an observer does; also dark, and on a phone.
+"""Uses a page of `spex night --report` in headless Chromium as an observer does, also in dark mode and on a phone.
 
 check_night_page.py PAGE: exit code 77 if Chromium is not installed. The night is that of bad_night.py.
 """

@@ -1,4 +1,4 @@
-"""Uses a page of `spex plot --html` in headless Chromium as a user does: keys, mouse, fingers; dark, and on a phone.
+"""Uses a page of `spex plot --html` in headless Chromium as a user does: keys, mouse, fingers; dark mode, a phone.
 
 check_plot_page.py PAGE FRAME: exit code 77 if Chromium is not installed. The frame is that of odd_frame.py.
 """
@@ -80,7 +80,7 @@ def shows_trace_shifts(browser, hdus):
 def zooms(browser):
     whole = browser.value(WAVES)
     box = browser.value("(r => [r.left, r.top, r.width])(document.getElementById('plot').getBoundingClientRect())")
-    x, y = int(box[0] + 0.4 * box[2]), int(box[1]) + 80  # events of the wheel come at whole pixels
+    x, y = int(box[0] + 0.4 * box[2]), int(box[1]) + 80  # wheel events have whole pixels
     under = "page.axes[0].wave(%g)" % (x - box[0])
     before = browser.value(under)
     browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-400)
@@ -111,13 +111,13 @@ def labels_two_ticks_of_every_axis(browser):
         return least;
     })()"""
     check(browser.value(least) >= 2, browser.value(least))
-    # The width of the resolution of a real spectrograph.
+    # The width of a real spectrograph's resolution.
     texts = browser.value("ticksBetween(1.51, 1.59, 3).map((tick) => tick.text)")
     check(texts == ["1.52", "1.54", "1.56", "1.58"], texts)
 
 
 def draws_in_both_lights(browser):
-    # Read from a copy: Chromium warns of canvases that are read often.
+    # Read from a copy, because Chromium warns of canvases that are read often.
     colours = """(canvas => {
         const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", {willReadFrequently: true});
         copy.drawImage(canvas, 0, 0);
@@ -150,7 +150,7 @@ def runs_nothing_from_the_file(browser):
     check("</script><script>alert(1)</script>" in facts and "<img src=x" in facts, facts)
     check(browser.value("document.images.length") == 0)
     check(browser.value("document.querySelectorAll('#list b').length") == 0)
-    # The policy of the page refuses what it does not contain.
+    # The page's policy refuses scripts that it does not contain.
     added = "(s => { s.textContent = 'window.ran = 1'; document.body.append(s); return window.ran === undefined; })"
     check(browser.value(added + "(document.createElement('script'))"))
 

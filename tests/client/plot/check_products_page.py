@@ -1,4 +1,4 @@
-"""Looks at velocities and redshifts in a page of `spex plot --html` with headless Chromium.
+"""Checks velocities and redshifts in a page of `spex plot --html` with headless Chromium.
 
 check_products_page.py PAGE VELOCITIES REDSHIFTS: exit code 77 if Chromium is not installed. The page has all fibres.
 """

@@ -1,4 +1,4 @@
-"""Every axis of the pictures has at least two labelled ticks, or none where it shares those of another.
+"""Checks that every axis of the pictures has at least two labelled ticks, or none if it shares those of another axis.
 
 check_ticks.py FOLDER_OF_SCRIPTS: axes whose ticks the scripts choose, for many ranges.
 check_ticks.py FOLDER_OF_SCRIPTS SCRIPT ARGUMENT...: the picture that a script draws.
@@ -16,7 +16,7 @@ import numpy as np
 
 
 def shown_labels(axis):
-    """Texts at the ticks of an axis that are within its range, as matplotlib's objects."""
+    """Returns the texts at the ticks of an axis that are within its range, as matplotlib's objects."""
     low, high = sorted(axis.get_view_interval())
     slack = 1e-9 * (high - low)
     ticks = axis.get_major_ticks() + axis.get_minor_ticks()
@@ -30,7 +30,7 @@ def labels(axis):
 
 
 def axes_of(figure):
-    """Axes of a figure, with secondary ones, which stand in others."""
+    """Returns the axes of a figure, including secondary ones, which are inside others."""
     found = list(figure.axes)
     for axes in found:
         found += axes.child_axes
@@ -71,7 +71,8 @@ def check_choices():
 
 
 def check_night():
-    """Exposures are named, nothing is cut off or covers another text, and all values are within their panels."""
+    """Checks that exposures are named, that no text is cut off or covers another, and that all values are in their
+    panels."""
     import night_findings
     import plot_night
 

@@ -1,4 +1,4 @@
-"""Writes a copy of a frame with masked bins of every kind in fibre row 2, and texts that are markup.
+"""Writes a copy of a frame with masked bins of every kind in fibre row 2, and with texts that contain markup.
 
 odd_frame.py FRAME OUTPUT
 """

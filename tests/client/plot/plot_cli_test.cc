@@ -25,7 +25,7 @@ Words operator+(Words a, const Words& b) {
 
 std::string Script(const std::string& name) { return SourceFolder() + "/tests/client/plot/" + name; }
 
-// One simulated frame, its spectra, model and sky, made once for all tests.
+// One simulated frame with its spectra, model and sky, made once for all tests.
 class SpexPlot : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -51,7 +51,7 @@ class SpexPlot : public ::testing::Test {
   static std::string Sky() { return *made_ / "sky.fits"; }
   static std::string Sframe() { return *made_ / "sframe.fits"; }
   static std::string Redshifts() { return *made_ / "z.fits"; }
-  // A file of velocities of the frame's targets.
+  // Writes a file of velocities of the frame's targets; returns its path.
   std::string Velocities() const {
     const std::string velocities = folder_ / "rv.fits", templates = folder_ / "templates.fits";
     WriteTemplates(templates, {.step_kms = 10, .first = 5600, .last = 7900});
@@ -59,8 +59,8 @@ class SpexPlot : public ::testing::Test {
                 ExitsWith(0));
     return velocities;
   }
-  // A file of spectra in two arms, from the frame, with joint velocities (rvtab_arms.fits, rvmod_arms.fits)
-  // and redshifts (zlines_arms.fits) in the same folder.
+  // Writes a file of spectra in two arms, made from the frame, with joint velocities (rvtab_arms.fits,
+  // rvmod_arms.fits) and redshifts (zlines_arms.fits) in the same folder; returns its path.
   std::string Arms() const {
     const std::string arms = folder_ / "arms.fits", templates = folder_ / "templates.fits";
     WriteTemplates(templates, {.step_kms = 10, .first = 5600, .last = 7900});
@@ -73,7 +73,7 @@ class SpexPlot : public ::testing::Test {
   std::string JointRedshifts() const { return folder_ / "zlines_arms.fits"; }
   static Words WithImage() { return {"--image", input_->image(), "--model", Model()}; }
 
-  // The texts of a frame's picture, a line each: comments of its SVG.
+  // Returns the texts of a frame's picture, one per line. They are comments in its SVG.
   std::string Drawn(const std::string& frame, const Words& flags) {
     EXPECT_THAT(Spex(Words{"plot", frame, "-o", folder_ / "a.svg"} + flags), ExitsWith(0));
     const std::string drawn = ReadBytes(folder_ / "a.svg");

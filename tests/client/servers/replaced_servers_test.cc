@@ -1,7 +1,7 @@
-// Servers of a name, as a headless Service gives it, and one spex that extracts many frames: they share the
-// load, and are replaced by others at other addresses, as a Deployment does. The client is in a network
-// namespace with an /etc/hosts of its own, in which the name has the addresses of the servers that are ready.
-// Each server is in a network namespace of its own, joined to the client's by a bridge.
+// Servers of a name, as in a headless Service, and one spex that extracts many frames. The servers share the
+// load, and others at other addresses replace them, as a Deployment does it. The client is in a network
+// namespace with its own /etc/hosts, in which the name has the addresses of the ready servers. Each server is
+// in its own network namespace, joined to the client's by a bridge.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kReplacedFrames = 100;
 
-// $1: the file that becomes /etc/hosts.
+// $1: the file to use as /etc/hosts.
 constexpr char kClient[] = R"(set -e
 ip link set lo up
 ip link add bridge type bridge
@@ -82,7 +82,7 @@ class ServersOfANameTest : public ::testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
-  // Gives the name the addresses of all servers but `without`.
+  // Gives the name the addresses of all servers except `without`.
   void NameServers(int without = 0) {
     std::string hosts = "127.0.0.1 localhost\n";
     for (const auto& server : servers_) {
@@ -90,7 +90,7 @@ class ServersOfANameTest : public ::testing::Test {
     }
     WriteBytes(hosts_, hosts);
   }
-  // Drains it.
+  // Drains the server and waits for its end.
   void Stop(int number) {
     servers_[number]->Signal(SIGTERM);
     EXPECT_EQ(servers_[number]->Wait(), 0) << servers_[number]->output() << ReadBytes(LogOf(number));
@@ -102,7 +102,7 @@ class ServersOfANameTest : public ::testing::Test {
     Stop(old);
   }
 
-  // Jobs that the server has done, by its log.
+  // Returns the number of jobs that the server has done, from its log.
   int JobsOf(int number) const {
     int jobs = 0;
     for (const absl::string_view line : absl::StrSplit(ReadBytes(LogOf(number)), '\n')) {
@@ -111,7 +111,7 @@ class ServersOfANameTest : public ::testing::Test {
     }
     return jobs;
   }
-  // A spex that extracts all frames on the servers of the name, some at once.
+  // Starts a spex that extracts all frames on the servers of the name, `in_flight` at once.
   std::unique_ptr<Process> Extract(int in_flight) const {
     Command command = Joined(
         In({BinFolder() + "/spex", "--server", "dns:///spexd.test:50051", "-p", frame_.psf(), "--output-dir",
@@ -124,7 +124,7 @@ class ServersOfANameTest : public ::testing::Test {
   const TempFolder folder_, inputs_, outputs_;
   const std::string hosts_ = folder_ / "hosts";
   std::vector<std::string> images_;
-  std::unique_ptr<Process> namespace_;  // that holds the namespace
+  std::unique_ptr<Process> namespace_;  // process that holds the namespace
   std::map<int, std::unique_ptr<Process>> servers_;
 };
 
@@ -148,7 +148,7 @@ TEST_F(ServersOfANameTest, LoseNoFrameWhileTheyAreReplacedByOthersAtOtherAddress
   ASSERT_TRUE(spex->WaitForLine("Wrote ")) << spex->output();
   Replace(1, /*by=*/3);
   Replace(2, /*by=*/4);
-  // Servers that spex did not know when it started must make the rest.
+  // The remaining frames must be extracted by servers that spex did not know when it started.
   EXPECT_LT(outputs_.Entries().size(), kReplacedFrames);
   EXPECT_EQ(spex->Wait(), 0) << spex->output();
   EXPECT_EQ(outputs_.Entries().size(), kReplacedFrames);

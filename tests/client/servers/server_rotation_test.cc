@@ -1,4 +1,4 @@
-// Which server is tried when: by a simulated clock.
+// The order and times of attempts at servers, with a simulated clock.
 #include "client/balance/server_rotation.h"
 
 #include <set>
@@ -13,7 +13,7 @@ using std::chrono::minutes;
 
 class ServerRotationTest : public ::testing::Test {
  protected:
-  // Takes the next candidate: waits for it, and returns its server.
+  // Takes the next candidate, waits for it, and returns its server.
   int Next(ServerRotation* rotation) {
     const std::optional<ServerRotation::Candidate> candidate = rotation->Next(now_);
     if (!candidate.has_value()) return -1;
@@ -120,7 +120,7 @@ TEST_F(ServerRotationTest, SpreadsTheReturnOfClientsThatWereRefusedTogether) {
     rotation.NoteFull(other, milliseconds(1000), now_);
     returns.insert(rotation.Next(now_)->wait.count());
   }
-  EXPECT_THAT(first, UnorderedElementsAre(0, 1));  // they share the servers
+  EXPECT_THAT(first, UnorderedElementsAre(0, 1));  // the servers share the clients
   EXPECT_GE(*returns.begin(), 1000);
   for (const int64_t time : returns) EXPECT_LE(returns.count(time), 20u) << time << " ms";
 }

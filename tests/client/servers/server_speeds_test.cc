@@ -1,4 +1,4 @@
-// Which server a job goes to, by simulated servers and a simulated clock.
+// The choice of servers for jobs, with simulated servers and a simulated clock.
 #include "client/balance/server_speeds.h"
 
 #include <algorithm>
@@ -23,13 +23,13 @@ Time At(double seconds) {
 }
 double SecondsAt(Time time) { return std::chrono::duration<double>(time - At(0)).count(); }
 
-// Servers that do jobs in the order in which they come.
+// A server that does jobs in the order of their arrival.
 struct SimulatedServer {
-  double seconds = 1;     // a job
-  int at_once = 1;        // jobs
-  double first = 0;       // more seconds for the first job
-  double noise = 0;       // largest part of the seconds that a job takes more or less
-  double stops_at = 1e9;  // no job ends from then on
+  double seconds = 1;     // seconds per job
+  int at_once = 1;        // jobs done at once
+  double first = 0;       // additional seconds for the first job
+  double noise = 0;       // largest fraction by which a job's time varies
+  double stops_at = 1e9;  // no job ends after this time
 };
 
 class Night {
@@ -45,7 +45,7 @@ class Night {
     }
   }
 
-  // Does so many jobs, with so many outstanding at once; when the last one ends.
+  // Does this many jobs, with at most `outstanding` at once; returns when the last one ends.
   double Run(int jobs, int outstanding) {
     double now = 0, last = 0;
     while (jobs > 0 || !running_.empty()) {
@@ -90,7 +90,7 @@ class Night {
   std::mt19937 random_;
   std::vector<ServerSpeeds::Server> names_;
   std::vector<int> ready_, counts_;
-  std::vector<std::vector<double>> free_;  // when each slot of a server is free
+  std::vector<std::vector<double>> free_;  // when each slot of a server becomes free
   std::vector<std::pair<double, size_t>> running_;
 };
 
@@ -100,7 +100,7 @@ TEST(ServerSpeeds, MakeANightNoLongerWhereASlowServerIsAdded) {
   for (const double times : {1.0, 1.4, 2.0, 3.0, 6.0, 12.0, 30.0, 100.0}) {
     for (uint32_t first = 0; first < 2; ++first) {
       Night night(Night::SimulatedServers{{kFast}, {times * kFast}}, first);
-      // No longer than the one job by which the slow server's speed becomes known.
+      // Not longer than the one job that reveals the slow server's speed.
       EXPECT_LE(night.Run(40, 8), std::max(alone + kFast, times * kFast)) << times;
     }
   }
@@ -118,7 +118,7 @@ TEST(ServerSpeeds, MakeServersOfDifferentSpeedEndTogether) {
 TEST(ServerSpeeds, GiveASlowServerNoJobThatTheFastOneWouldEndEarlier) {
   for (int jobs = 20; jobs < 30; ++jobs) {
     Night night(Night::SimulatedServers{{1}, {4}});
-    // With the ideal shares the last job ends at most one slow job after the mean.
+    // With ideal shares the last job ends at most one slow job after the mean.
     EXPECT_LE(night.Run(jobs, 8), jobs * 0.8 + 4) << jobs;
   }
 }
@@ -167,7 +167,7 @@ TEST(ServerSpeeds, BeginWithDifferentServers) {
 class TwoServers : public ::testing::Test {
  protected:
   ServerSpeeds::Choice Choose(double now) { return speeds_.Choose(servers_, {0, 1}, At(now)); }
-  // The server of the next job, which begins there.
+  // Chooses the server of the next job, which begins there; returns its index.
   int Begin(double now) {
     const int server = Choose(now).server.value_or(-1);
     if (server >= 0) speeds_.Begin(servers_[static_cast<size_t>(server)], At(now));
@@ -176,7 +176,7 @@ class TwoServers : public ::testing::Test {
   void End(int server, double now, Outcome outcome = Outcome::kDone) {
     speeds_.End(servers_[static_cast<size_t>(server)], outcome, {}, At(now));
   }
-  // Both servers have done jobs of so many seconds each.
+  // Makes both servers do jobs of these many seconds.
   void Know(double first, double second) {
     double now = 0;
     for (int k = 0; k < 2; ++k) {

@@ -1,4 +1,4 @@
-// Several servers, and a network that is cut: real servers in this process.
+// Several servers, and a network that is cut, with real servers in this process.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -42,8 +42,8 @@ StandInAnswer RefusedAnswer(grpc::StatusCode code, const char* text, std::option
 }
 StandInAnswer GoodAnswer() { return {GoodEvents(), grpc::Status::OK}; }
 
-// An address of this machine where nobody listens: a port that is free now could be another test's in a
-// moment.
+// An address of this machine where nobody listens. Another test could at any time use a port that is free
+// now.
 constexpr char kDeadAddress[] = "unix:/nowhere/spexd.sock";
 
 class Waits : public JobObserver {
@@ -58,7 +58,7 @@ class Waits : public JobObserver {
 
 class SeveralServers : public ::testing::Test {
  protected:
-  // Runs a job on the servers at `addresses`, beginning with each of them in turn as the seed has it.
+  // Runs a job on the servers at `addresses`. The seed determines the first server.
   absl::StatusOr<JobOutcome> Run(const std::string& addresses, uint32_t seed) {
     SCOPED_TRACE(seed);
     auto connections = ConnectAll({.address = addresses});
@@ -89,10 +89,10 @@ TEST_F(SeveralServers, AJobPassesByServersThatDrainAreDeadOrFull) {
     EXPECT_THAT(waits_.delays, Each(milliseconds(0)));
   }
   EXPECT_EQ(good.calls(), 10);
-  EXPECT_EQ(draining.calls(), 0);  // its health is asked, and it is spared the job
+  EXPECT_EQ(draining.calls(), 0);  // its health is checked, and it gets no job
 }
 
-// gRPC answers so when a call comes while its server shuts down.
+// gRPC answers so if a call arrives while its server shuts down.
 TEST_F(SeveralServers, TakeAJobWhoseCallWasCancelledBeforeItWasTaken) {
   const StandInServer stopping(RefusedAnswer(grpc::StatusCode::CANCELLED, "CANCELLED"));
   const StandInServer good(GoodAnswer());
@@ -161,8 +161,8 @@ TEST_F(SeveralServers, AJobWaitsForTheSmallestPushBackOnceAllHaveRefused) {
               AllOf(HasSubstr("no server took the job"), HasSubstr(long_queue.address() + ": long queue"),
                     HasSubstr(short_queue.address() + ": short queue")));
   EXPECT_EQ(long_queue.calls(), 1);
-  EXPECT_GE(short_queue.calls(), 3);  // waits of 100 to 125 ms, 300 ms in all
-  // The first wait is less the time that the other server took to refuse.
+  EXPECT_GE(short_queue.calls(), 3);  // waits of 100 to 125 ms, 300 ms in total
+  // The first wait is shorter by the time that the other server took to refuse.
   for (size_t k = 2; k < waits_.delays.size(); ++k) EXPECT_GE(waits_.delays[k].count(), 100);
   for (const milliseconds delay : waits_.delays) EXPECT_LE(delay.count(), 125);
 }
@@ -309,7 +309,7 @@ class ServerDirectoryTest : public ::testing::Test {
     for (const auto& server : servers) addresses.push_back(server->address());
     return addresses;
   }
-  // A directory of connections that are not used.
+  // Returns a directory of connections that are not used.
   ServerDirectory Directory() {
     const auto connect = [](const Endpoint& endpoint) {
       auto connection = std::make_unique<FakeConnection>(std::vector<spexd::testing::Script>());
@@ -321,7 +321,7 @@ class ServerDirectoryTest : public ::testing::Test {
 
   static constexpr char kName[] = "dns:///spexd.example:50051";
   std::vector<std::string> addresses_;
-  std::optional<std::vector<std::string>> later_;  // after the next look-up
+  std::optional<std::vector<std::string>> later_;  // the addresses after the next look-up
   int look_ups_ = 0;
 };
 
@@ -428,7 +428,7 @@ TEST(Pings, FindANetworkThatWasCut) {
 }
 
 TEST(Pings, GoOnForALongTimeWithoutData) {
-  // Longer than the two pings that gRPC sends by default.
+  // Longer than the two pings that gRPC sends by default would cover.
   StandInAnswer answer = {{GoodEvents()[0]}, grpc::Status::OK};
   answer.holds = true;
   const StandInServer server(answer);

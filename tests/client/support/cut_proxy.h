@@ -1,4 +1,4 @@
-// A network that can be cut: a TCP proxy that stops forwarding, with its connections left open.
+// A network that can be cut: a TCP proxy that stops forwarding and leaves its connections open.
 #ifndef SPEXD_TESTS_CLIENT_SUPPORT_CUT_PROXY_H_
 #define SPEXD_TESTS_CLIENT_SUPPORT_CUT_PROXY_H_
 
@@ -20,9 +20,9 @@ class CutProxy {
   CutProxy& operator=(const CutProxy&) = delete;
 
   const std::string& address() const { return address_; }
-  // Waits until the client has sent something so many times more.
+  // Waits until the client has sent data this many more times.
   void AwaitFromClient(int times);
-  // Lets nothing pass from now on, and tells nobody.
+  // Stops forwarding, without closing connections.
   void Cut();
 
  private:
@@ -39,7 +39,7 @@ class CutProxy {
   Mutex mutex_;
   CondVar changed_;
   int from_client_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::list<Link> links_;  // of the thread, until it has ended
+  std::list<Link> links_;  // owned by the thread until it has ended
   std::thread thread_;
 };
 

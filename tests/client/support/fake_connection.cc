@@ -40,7 +40,7 @@ class FakeStream : public client::JobStream<Request> {
   const Script script_;
   std::vector<Request>* requests_;
   size_t next_ = 0;
-  std::atomic<bool> cancelled_ = false;  // Cancel comes from another thread
+  std::atomic<bool> cancelled_ = false;  // Cancel is called from another thread
 };
 
 template <typename T>

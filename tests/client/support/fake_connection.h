@@ -1,4 +1,4 @@
-// A server made of scripts, which say how each call of Extract or Analyse is answered.
+// A server that answers each call of Extract or Analyse with a script.
 #ifndef SPEXD_TESTS_CLIENT_SUPPORT_FAKE_CONNECTION_H_
 #define SPEXD_TESTS_CLIENT_SUPPORT_FAKE_CONNECTION_H_
 
@@ -16,7 +16,7 @@ struct Script {
   client::CallResult result;
 };
 
-// A job for servers that look at no files.
+// Returns a job for servers that read no files.
 inline client::Job SomeJob() {
   client::Job job;
   job.image = "image.fits";
@@ -38,7 +38,7 @@ class FakeConnection : public client::Connection {
   absl::StatusOr<v1::ListPsfsResponse> ListPsfs(const v1::ListPsfsRequest& request,
                                                 Deadline deadline) override;
   absl::Status UnloadPsf(const std::string& hash, v1::WarmKind kind, Deadline deadline) override;
-  // It keeps no jobs (stand_in_server.h does).
+  // This server keeps no jobs; stand_in_server.h does.
   std::unique_ptr<client::SubmitStream> Submit(Deadline deadline) override { return nullptr; }
   std::unique_ptr<client::WatchStream> Watch(const v1::WatchRequest& request, Deadline deadline) override {
     return nullptr;
@@ -62,10 +62,10 @@ class FakeConnection : public client::Connection {
   std::string name = "fake:1";
   absl::Status health;  // what CheckServing returns
   size_t calls = 0;
-  std::vector<v1::ExtractRequest> requests;  // requests of the last call, if it was of Extract, or
-  std::vector<v1::AnalyseRequest> analyses;  // of Analyse
-  std::string psf_bytes;                     // bytes that LoadPsf was given
-  int psfs = 0;                              // warm ones, listed in pages of two
+  std::vector<v1::ExtractRequest> requests;  // requests of the last call, if it was Extract
+  std::vector<v1::AnalyseRequest> analyses;  // requests of the last call, if it was Analyse
+  std::string psf_bytes;                     // bytes that LoadPsf received
+  int psfs = 0;                              // number of warm PSFs, listed in pages of two
 
  private:
   Script NextScript();
@@ -74,7 +74,7 @@ class FakeConnection : public client::Connection {
   std::vector<Script> scripts_;
 };
 
-// The events of a good job: fibres 10 to 14 in bundles of 2 and 3, 4 bins; values tell fibre and bin.
+// The events of a good job: fibres 10 to 14 in bundles of 2 and 3, 4 bins. Values identify fibre and bin.
 inline constexpr int kEventFirst = 10, kEventFibres = 5, kEventBins = 4;
 v1::ExtractEvent Info(bool model = false);
 v1::ExtractEvent Part(int bundle, int first, int count, bool last = true);

@@ -1,4 +1,4 @@
-// A simulated frame small enough to be extracted many times in one test.
+// A simulated frame that is small enough to be extracted many times in one test.
 #ifndef SPEXD_TESTS_CLIENT_SUPPORT_SMALL_FRAME_H_
 #define SPEXD_TESTS_CLIENT_SUPPORT_SMALL_FRAME_H_
 
@@ -8,7 +8,7 @@
 
 namespace spexd::testing {
 
-// psf-r0.fits, preproc-r0.fits and truth-r0.fits in a folder of their own, made by spex simulate.
+// psf-r0.fits, preproc-r0.fits and truth-r0.fits in their own folder, made by spex simulate.
 class SmallFrame {
  public:
   explicit SmallFrame(int fibres = 30, int rows = 160);
@@ -22,10 +22,10 @@ class SmallFrame {
   TempFolder folder_;
 };
 
-// Writes the PSF at `from` to `to` with its traces moved by so many columns.
+// Writes the PSF at `from` to `to` with its traces moved by `columns` columns.
 void WriteShiftedPsf(const std::string& from, double columns, const std::string& to);
 
-// The PSF at `from` with this CAMERA in its header.
+// Writes the PSF at `from` to `to` with this CAMERA in its header.
 void WritePsfOfCamera(const std::string& from, const std::string& camera, const std::string& to);
 
 }  // namespace spexd::testing

@@ -18,10 +18,10 @@
 namespace spexd::testing {
 
 v1::ExtractEvent AnalysisAccepted();
-// A part of a file of 10 bytes with 6 targets, 2 of them good.
+// Returns a part of a file of 10 bytes with 6 targets, 2 of them good.
 v1::ExtractEvent FilePartEvent(v1::AnalysisFile file, uint64_t offset, const std::string& payload);
 v1::ExtractEvent FailedFileEvent(v1::AnalysisFile file, absl::StatusCode code, const std::string& error);
-// 1 s in the queue, 4 s of work, 3 of them for velocities on a GPU.
+// Returns a summary: 1 s in the queue, 4 s of work, 3 s of these for velocities on a GPU.
 v1::ExtractEvent AnalysisSummary();
 
 class StandInAnalysis : private v1::Analysis::Service {
@@ -32,7 +32,7 @@ class StandInAnalysis : private v1::Analysis::Service {
   explicit StandInAnalysis(std::vector<v1::ExtractEvent> events);
 
   const std::string& address() const { return address_; }
-  // Of the last call.
+  // The header and the uploads of the last call.
   v1::AnalysisHeader header() const;
   Uploads uploads() const;
 

@@ -1,4 +1,4 @@
-// Detached jobs of a stand-in server: kept in memory, and ended as they are brought.
+// Detached jobs of a stand-in server. They are kept in memory, and end when they are submitted.
 #ifndef SPEXD_TESTS_CLIENT_SUPPORT_STAND_IN_JOBS_H_
 #define SPEXD_TESTS_CLIENT_SUPPORT_STAND_IN_JOBS_H_
 
@@ -15,23 +15,23 @@ namespace spexd::testing {
 
 class StandInJobs : public v1::Jobs::Service {
  public:
-  // Where a call is held until the server ends: a client that was killed there never learns how it went on.
+  // Where a call is held until the server ends. A client that is killed there never learns the outcome.
   enum class Stage { kNone, kReceiving, kTaken, kWatching, kEnding, kAcking, kAcked };
   struct Behaviour {
-    int lost_answers = 0;  // so many Submit calls take the job and end UNAVAILABLE
-    bool refuses = false;  // Submit takes nothing and ends UNAVAILABLE
-    // The first Watch calls end UNAVAILABLE after so many events each.
+    int lost_answers = 0;  // number of Submit calls that take the job and end UNAVAILABLE
+    bool refuses = false;  // whether Submit takes nothing and ends UNAVAILABLE
+    // The first Watch calls end UNAVAILABLE after these numbers of events.
     std::vector<int> breaks = {};
-    bool repeats = false;    // Watch begins with an event that came before
-    int damaged = 0;         // so many Watch calls have a wrong byte
-    bool gap = false;        // event 3 never comes
-    grpc::Status end = {};   // what jobs end with
-    bool cancelled = false;  // someone cancelled them
-    bool runs = false;       // they never end
+    bool repeats = false;    // whether Watch begins with an event that came before
+    int damaged = 0;         // number of Watch calls with a wrong byte
+    bool gap = false;        // whether event 3 is missing
+    grpc::Status end = {};   // the end of jobs
+    bool cancelled = false;  // whether someone cancelled the jobs
+    bool runs = false;       // whether jobs never end
     bool model = false;
-    bool hangs = false;          // GetJob and Ack never answer
-    bool mute = false;           // Submit takes the job and never answers
-    Stage holds = Stage::kNone;  // the first call that comes there
+    bool hangs = false;          // whether GetJob and Ack never answer
+    bool mute = false;           // whether Submit takes the job and never answers
+    Stage holds = Stage::kNone;  // where the first call that arrives is held
     uint64_t holds_before = 1;   // Stage::kWatching: the event
   };
   struct Job {
@@ -44,12 +44,12 @@ class StandInJobs : public v1::Jobs::Service {
   explicit StandInJobs(Behaviour behaviour) : behaviour_(std::move(behaviour)) {}
 
   std::vector<Job> jobs() const;
-  // Wait until there is a job, or until a call hangs.
+  // Wait until there is a job (AwaitJob), or until a call hangs (AwaitHang).
   void AwaitJob();
   void AwaitHang();
-  // `after` of each Watch call so far.
+  // Returns `after` of each Watch call so far.
   std::vector<uint64_t> watched() const;
-  // Calls that hang come back. To be called before the server is shut down.
+  // Makes hanging calls return. To be called before the server is shut down.
   void End();
 
  private:
@@ -59,7 +59,7 @@ class StandInJobs : public v1::Jobs::Service {
                      grpc::ServerWriter<v1::WatchEvent>* stream) override;
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
                       v1::JobRecord* record) override;
-  // Pages of two.
+  // Returns pages of two.
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override;
   grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
@@ -67,9 +67,9 @@ class StandInJobs : public v1::Jobs::Service {
   grpc::Status Ack(grpc::ServerContext* context, const v1::AckRequest* request,
                    v1::JobRecord* record) override;
 
-  // Whether this call is to be held here.
+  // Returns whether this call is to be held here.
   bool HoldsAt(Stage stage);
-  // Until the server ends, whether the client is there or not.
+  // Waits until the server ends, whether the client is there or not.
   grpc::Status Hang();
   grpc::Status Take(Job job, v1::SubmitReply* reply);
   v1::JobRecord NewRecord(const v1::SubmitHeader& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

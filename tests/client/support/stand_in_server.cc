@@ -16,7 +16,7 @@ StandInServer::StandInServer(StandInAnswer answer, StandInJobs* jobs)
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(static_cast<v1::Extraction::Service*>(this));
   if (jobs != nullptr) builder.RegisterService(jobs);
-  // Tests of pings cannot wait for the seconds that spexd wants between them.
+  // Tests of pings cannot wait for the seconds that spexd requires between them.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) throw std::runtime_error("the stand-in does not start");

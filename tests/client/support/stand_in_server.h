@@ -16,24 +16,24 @@
 
 namespace spexd::testing {
 
-// How Extract answers every job.
+// The answer of Extract to every job.
 struct StandInAnswer {
   std::vector<v1::ExtractEvent> events;
   grpc::Status status;
-  std::optional<std::chrono::milliseconds> retry_delay = {};  // as RetryInfo; or
+  std::optional<std::chrono::milliseconds> retry_delay = {};  // as RetryInfo
   std::optional<int> pushback_ms = {};                        // as grpc-retry-pushback-ms
-  bool holds = false;  // after the events the call lasts as long as the server
+  bool holds = false;  // whether the call lasts as long as the server, after the events
 };
 
 class StandInServer : private v1::Extraction::Service {
  public:
-  // Listens on loopback. Health says SERVING. `jobs`: a service beside it, which must outlive this.
+  // Listens on loopback. Its health is SERVING. `jobs`: a second service, which must outlive this object.
   explicit StandInServer(StandInAnswer answer, StandInJobs* jobs = nullptr);
   ~StandInServer() override;
 
   const std::string& address() const { return address_; }
   void SetServing(bool serving) { server_->GetHealthCheckService()->SetServingStatus(serving); }
-  int calls() const {  // of Extract
+  int calls() const {  // number of Extract calls
     MutexLock lock(&mutex_);
     return calls_;
   }
@@ -41,7 +41,7 @@ class StandInServer : private v1::Extraction::Service {
  private:
   grpc::Status Extract(grpc::ServerContext* context,
                        grpc::ServerReaderWriter<v1::ExtractEvent, v1::ExtractRequest>* stream) override;
-  // Says nothing of the server.
+  // Answers with an empty message.
   grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest* request,
                                v1::Capabilities* reply) override {
     return grpc::Status::OK;
@@ -57,7 +57,7 @@ class StandInServer : private v1::Extraction::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// `text` with the delay attached, as spexd does.
+// Returns a refusal with `text` and the delay, as spexd sends it.
 grpc::Status RefusalWithRetryInfo(grpc::StatusCode code, const std::string& text,
                                   std::chrono::milliseconds delay);
 

@@ -1,4 +1,4 @@
-// The CPU engine with its results tampered with on the way out.
+// The CPU engine with results that are tampered with.
 #ifndef SPEXD_TESTS_CLIENT_SUPPORT_WRONG_ENGINE_H_
 #define SPEXD_TESTS_CLIENT_SUPPORT_WRONG_ENGINE_H_
 
@@ -15,7 +15,7 @@ namespace spexd::testing {
 
 class WrongEngine : public Engine {
  public:
-  // Changes a bundle of float64 arrays; returning false drops it. `asked`: the request.
+  // Changes a bundle of float64 arrays; returns false to drop it. `asked`: the request.
   using Change = std::function<bool(const ExtractRequest& asked, BundleResult* bundle)>;
 
   explicit WrongEngine(std::string kind, Change change)
@@ -34,7 +34,7 @@ class WrongEngine : public Engine {
       if (!change_(request, &bundle)) return absl::OkStatus();
       if (request.float32) {
         Spectra spectra = RoundToFloat32(bundle);
-        // Rounding would hide NaN.
+        // Restores NaN, which rounding would hide.
         for (int64_t k = 0; k < bundle.flux.size(); ++k) {
           if (bundle.flux.data()[k] != bundle.flux.data()[k]) spectra.flux.data()[k] = bundle.flux.data()[k];
         }

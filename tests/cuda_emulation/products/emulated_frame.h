@@ -1,4 +1,4 @@
-// A frame of made-up spectra beside emulated devices, for tests of products.
+// A frame of simulated spectra with emulated devices, for tests of products.
 #ifndef SPEXD_TESTS_CUDA_EMULATION_PRODUCTS_EMULATED_FRAME_H_
 #define SPEXD_TESTS_CUDA_EMULATION_PRODUCTS_EMULATED_FRAME_H_
 

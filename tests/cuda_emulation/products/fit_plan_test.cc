@@ -1,4 +1,4 @@
-// How fits of stars use a block's shared memory.
+// The use of a block's shared memory by fits of stars.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,9 +13,9 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kMax = 211 << 10;               // of an H200, for a block's plan
+constexpr int kMax = 211 << 10;               // for a block's plan on an H200
 constexpr double kBin = 0.8 / 5760;           // of ln wavelength
-constexpr double kSample = 10 / kLightSpeed;  // likewise
+constexpr double kSample = 10 / kLightSpeed;  // in ln wavelength
 
 TEST(FitPlan, LeavesRoomForTwoBlocksWithUsualTemplates) {
   const FitPlan plan = PlanFit(3, kBin / (0.7 * kSample), 0.7 * kSample, kMax);

@@ -1,4 +1,4 @@
-// The kernels of emission lines on the emulator, against the search on the processor.
+// Compares the kernels of emission lines on the emulator with the search on the processor.
 #include "cuda/analysis/lines/lines.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::vector<float> Floats(const Array<double, 2>& values) {
 
 using Targets = std::vector<std::vector<int>>;
 
-// What a device has of an arm.
+// The device's data of an arm.
 struct EmulatedArm {
   EmulatedArm(const UsableSpectra& spectra, const StackPlan& plan, size_t rows)
       : tables(plan),
@@ -76,7 +76,7 @@ std::vector<LineRedshift> FindOnEmulator(const std::vector<UsableSpectra>& arms,
     EXPECT_EQ(FilterLines(there, nullptr), cudaSuccess);
   }
   args.stack.wide = static_cast<int>(grid.wide);
-  args.frame = args.arms == 1 && args.rows == args.targets;  // no target here is without rows
+  args.frame = args.arms == 1 && args.rows == args.targets;  // every target here has rows
   std::vector<float> typical(arms.size() * rows.size() * kLineFilters, NAN),
       dchi2(targets.size() * static_cast<size_t>(grid.redshifts), NAN);
   std::vector<LineMaxima> maxima(targets.size());
@@ -113,7 +113,7 @@ void ExpectSameLines(const UsableSpectra& spectra, const std::vector<int>& rows,
   ExpectSameLines(std::vector<UsableSpectra>{spectra}, targets, options);
 }
 
-// Lines of sigma 60 km/s at a redshift, on a continuum.
+// Returns lines of sigma 60 km/s at a redshift, on a continuum.
 std::vector<double> Emitter(double z, double flux) {
   std::vector<double> light(kFrameBins, 3);
   for (const auto& [wave, part] :

@@ -1,5 +1,5 @@
-// Products of several frames at once: what processors do for one does not wait for the device, which another
-// has.
+// Products of several frames at once: the processors' work for one frame does not wait for the device, which
+// another frame uses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr int kFibres = 8, kSkyFibres = 5;
 class OverlapTest : public EmulatedFrame {
  protected:
   OverlapTest() : EmulatedFrame(1, kFibres, 20261126) {}
-  // The scene on a grid of its own, with so many bins less.
+  // Returns the scene on its own grid, with `bins` fewer bins.
   Frame SceneWithout(int bins) const {
     Frame frame = frame_;
     const int64_t left = frame.grid.count - bins;
@@ -70,7 +70,7 @@ TEST_F(OverlapTest, TablesOfAGridAreMadeOnceForAllWhoAskForThemAtOnce) {
   {
     std::vector<std::jthread> threads;
     for (int k = 0; k < kThreads; ++k) {
-      // Every other one by other options, which are another grid's.
+      // Every second one has other options, and therefore another grid.
       threads.emplace_back(
           [&, k] { found[k] = lines_.GridOf(spectra_.wave, {.sigma = 60.0 + k % 2}).value(); });
     }

@@ -1,4 +1,5 @@
-// Products of spectra that an extraction left on the device, against those of the same spectra copied there.
+// Compares products of spectra that an extraction left on the device with those of the same spectra copied
+// there.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -28,7 +29,7 @@ class ResidentTest : public EmulatedFrame {
     EXPECT_EQ(kept->SetFibres(0, frame_.spectra), absl::OkStatus());
     return kept;
   }
-  // Products by a new analyser, and how often it copied to the device and back.
+  // Makes products with a new analyser, and counts its copies to the device and back.
   testing::SkyAndLines Make(const UsableSpectra& spectra, const DeviceSpectra* resident) {
     const auto analyser = MakeCudaAnalyser({}).value();
     const auto analysis = analyser->Begin(spectra, resident).value();
@@ -61,7 +62,7 @@ TEST_F(ResidentTest, GivesTheSameBitsWithoutACopyUp) {
   const int with_copies = copies_;
   const auto kept = Keep(0);
   ExpectSameBits(Make(spectra_, kept.get()), copied);
-  EXPECT_EQ(copies_, with_copies - 3);  // flux, ivar and resolution
+  EXPECT_EQ(copies_, with_copies - 3);  // without copies of flux, ivar and resolution
 }
 
 TEST_F(ResidentTest, LeavesTheArraysOfTheExtractionAsTheyAre) {
@@ -85,7 +86,7 @@ TEST_F(ResidentTest, TakesFluxAndIvarFromTheHostBehindAFiberflat) {
   const int with_copies = copies_;
   const auto kept = Keep(0);
   ExpectSameBits(Make(spectra, kept.get()), copied);
-  EXPECT_EQ(copies_, with_copies - 1);  // the resolution
+  EXPECT_EQ(copies_, with_copies - 1);  // without a copy of the resolution
 }
 
 TEST_F(ResidentTest, CopiesWhatLiesOnAnotherDevice) {

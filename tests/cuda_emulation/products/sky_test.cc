@@ -1,4 +1,4 @@
-// The kernels of the sky on the emulator, against the sky by processors.
+// Compares the kernels of the sky on the emulator with the sky by processors.
 #include "core/analysis/sky/sky.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using testing::DarkFrame;
 using testing::kFrameBins;
 using testing::SkyLight;
 
-// A sky as the emulated device has it.
+// A sky on the emulated device.
 struct DeviceSky {
   SkyArrays arrays;
   SkyRounds rounds;
@@ -65,7 +65,7 @@ absl::StatusOr<DeviceSky> FitOnEmulator(const UsableSpectra& spectra, const std:
   return sky;
 }
 
-// Limits are those of float32 arithmetic with float64 sums.
+// The limits are those of float32 arithmetic with float64 sums.
 void ExpectSameSky(const UsableSpectra& spectra, const std::vector<int>& sky_fibres,
                    const SkyOptions& options, int chunks = 7) {
   const Sky expected = FitSky(spectra, sky_fibres, options).value();
@@ -150,7 +150,7 @@ TEST_F(EmulatedSky, WithHolesOutliersAndASourceIsThatOfTheProcessor) {
 
 TEST_F(EmulatedSky, OfOneFibreIsThatOfTheProcessor) { ExpectSameSky(MakeUsable(frame_).value(), {5}, {}); }
 
-// Where only every third bin has data, influence reaches far beyond a halo.
+// If only every third bin has data, influence reaches far beyond a halo.
 TEST_F(EmulatedSky, OfBinsThatHardlyTellIsThatOfTheProcessor) {
   for (int i = 0; i < kFibres; ++i) {
     for (int j = 0; j < kFrameBins; ++j) {

@@ -1,4 +1,4 @@
-// PSF files of every type are read, and what does not fit in them is named.
+// Reads PSF files of every type; errors name what is wrong in a file.
 #include <numeric>
 #include <string>
 #include <variant>
@@ -14,7 +14,7 @@ namespace {
 
 Source FileOf(const std::string& bytes) { return Source::FromBytes("psf.fits", bytes).value(); }
 
-// The file with every `from` replaced by a `to` of the same length.
+// Returns the file with every `from` replaced by a `to` of the same length.
 std::string Changed(const std::string& type, const std::string& from, const std::string& to) {
   std::string bytes = PsfFile(type);
   EXPECT_EQ(from.size(), to.size());
@@ -67,7 +67,7 @@ TEST(PsfFiles, OfTwoCoresHaveTheSecondOnesTermsAndTheCutoff) {
 
 TEST(PsfFiles, OfSampledSpotsHaveTheStampsOfTheirSamples) {
   const Psf grid = ReadPsf(FileOf(PsfFile("SPOTGRID"))).value();
-  EXPECT_EQ(grid.spot_columns(), 9);  // 40 samples, 5 a pixel, and one pixel for the shift
+  EXPECT_EQ(grid.spot_columns(), 9);  // 40 samples at 5 a pixel, and one pixel for the shift
   EXPECT_EQ(grid.spot_rows(), 7);
   const Psf mono = ReadPsf(FileOf(PsfFile("MONOSPOT"))).value();
   EXPECT_EQ(mono.spot_columns(), 9);
@@ -78,7 +78,7 @@ TEST(PsfFiles, OfSampledSpotsHaveTheStampsOfTheirSamples) {
   EXPECT_EQ(ReadPsf(FileOf(PsfFile("SAMPLED-SPOTS")))->fibre_min, 7);
 }
 
-// The mean column of a spot's light.
+// Returns the mean column of a spot's light.
 double MeanColumn(const Psf& psf, int fibre, double wave) {
   Spot spot;
   EvaluateSpot(psf, fibre, wave, &spot);
@@ -90,7 +90,8 @@ double MeanColumn(const Psf& psf, int fibre, double wave) {
 
 TEST(PsfFiles, OfTheOwnFormatPlaceTheTraceOnTheSampleThatIsTheCentre) {
   const Psf right = ReadPsf(FileOf(PsfFile("SAMPLED-SPOTS"))).value();
-  // XCENTER is 18.5, the middle of the images 19.5: a sample, a fifth of a pixel, to the right.
+  // XCENTER is 18.5, the middle of the images 19.5: the light is one sample, a fifth of a pixel, to the
+  // right.
   EXPECT_NEAR(MeanColumn(right, 1, 6020), 15 + 0.2, 1e-3);
   const Psf middle = ReadPsf(FileOf(Changed("SAMPLED-SPOTS", "XCENTER ", "XMIDDLE "))).value();
   EXPECT_NEAR(MeanColumn(middle, 1, 6020), 15, 1e-3);

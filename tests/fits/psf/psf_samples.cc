@@ -29,7 +29,7 @@ void AddImage(const std::string& name, const std::vector<int64_t>& shape, const 
   fits.Pixels(absl::MakeConstSpan(values));
 }
 
-// Traces 8 columns apart, from row 5 to row 35.
+// Adds traces 8 columns apart, from row 5 to row 35.
 void AddTraces(const std::string& x, const std::string& y, FitsBuilder& fits) {
   for (const auto& [name, values] : {std::pair{x, std::vector<double>{7, 0.5, 15, 0.5, 23, 0.5}},
                                      std::pair{y, std::vector<double>{20, 15, 20, 15, 20, 15}}}) {
@@ -40,7 +40,8 @@ void AddTraces(const std::string& x, const std::string& y, FitsBuilder& fits) {
   }
 }
 
-// A Gaussian on columns x rows samples, `oversampling` of them a pixel, somewhat wider with every image.
+// Returns Gaussians on columns x rows samples, `oversampling` to a pixel; each image is somewhat wider than
+// the one before.
 std::vector<double> Images(int count, int rows, int columns, double oversampling, double unit) {
   std::vector<double> images;
   for (int k = 0; k < count; ++k) {
@@ -55,7 +56,7 @@ std::vector<double> Images(int count, int rows, int columns, double oversampling
   return images;
 }
 
-// 3 positions by 2 wavelengths, images of 6 x 8 pixels of 5 x 5 samples.
+// Adds 3 positions by 2 wavelengths, with images of 6 x 8 pixels of 5 x 5 samples.
 void AddGrid(double unit, FitsBuilder& fits) {
   fits.Pixels(absl::MakeConstSpan(Images(6, 30, 40, 5, unit)));
   AddImage("SPOTPOS", {3}, {-1, 0, 1}, fits);
@@ -157,7 +158,7 @@ std::string PcaPix(double unit) {
     fits.ColumnValues(3 + column, 1, absl::MakeConstSpan(values));
   }
   std::vector<double> images = Images(6, 7, 9, 1, unit);
-  // All but the images of x^0 y^0 are small changes.
+  // All images except those of x^0 y^0 are small changes.
   for (size_t k = 0; k < images.size(); ++k) images[k] *= k / 63 % 3 == 0 ? 1 : 0.01;
   AddImage("PSFIMAGE", {2, 3, 7, 9}, images, fits);
   return fits.Bytes().value();

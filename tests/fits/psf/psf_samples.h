@@ -1,4 +1,4 @@
-// Small PSF files of every type but GAUSS-HERMITE: 3 fibres on 30 x 40 pixels.
+// Small PSF files of every type except GAUSS-HERMITE: 3 fibres on 30 x 40 pixels.
 #ifndef SPEXD_TESTS_FITS_PSF_PSF_SAMPLES_H_
 #define SPEXD_TESTS_FITS_PSF_PSF_SAMPLES_H_
 
@@ -12,10 +12,10 @@ struct NamedFile {
   std::string bytes;
 };
 
-// GAUSS-HERMITE2, SPOTGRID, MONOSPOT, PCA-PIX, SAMPLED-SPOTS; samples of images times `unit`.
+// Returns GAUSS-HERMITE2, SPOTGRID, MONOSPOT, PCA-PIX and SAMPLED-SPOTS; samples of images are times `unit`.
 std::vector<NamedFile> PsfFiles(double unit = 1);
 
-// One of them.
+// Returns the file of one type.
 std::string PsfFile(const std::string& type, double unit = 1);
 
 }  // namespace spexd::testing

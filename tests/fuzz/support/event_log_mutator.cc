@@ -1,5 +1,5 @@
-// Changes to event logs that mostly keep their checksums right: fields of events, whole records, numbers of
-// records, the version; or any bytes.
+// Changes event logs, mostly with correct checksums: fields of events, whole records, their numbers, the
+// version; or any bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -21,7 +21,7 @@ struct Record {
   std::string payload;
 };
 
-// The records up to the first that cannot be read.
+// Returns the records up to the first that cannot be read.
 std::vector<Record> RecordsOf(const std::string& file) {
   std::vector<Record> records;
   for (size_t at = kEventLogHeaderBytes; file.size() >= at + kRecordHeadBytes;) {
@@ -94,7 +94,7 @@ std::string Changed(std::string file, size_t most, Random& random) {
 }  // namespace
 }  // namespace spexd::fuzz
 
-// libFuzzer calls this for its next input.
+// libFuzzer calls this to make its next input.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
   spexd::fuzz::Random random(seed);
   std::string file = spexd::fuzz::Changed(std::string(reinterpret_cast<char*>(data), size), most, random);

@@ -1,5 +1,5 @@
-// Changes to FITS files that keep most of their structure, so that they get past the first checks: values and
-// keywords of header cards, copies of cards and blocks, data, or any bytes. A gzipped file is changed within.
+// Changes FITS files but keeps most of their structure, so that they pass the first checks: values and
+// keywords of header cards, copies of cards and blocks, data, or any bytes. Gzipped files are changed inside.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kBlock = 2880, kCard = 80, kKeyword = 8, kValue = 10;
 
-// Values at and beyond the limits of what readers take, with | between them.
+// Values at and beyond the limits of the readers, separated by |.
 constexpr absl::string_view kValues =
     "0|1|-1|2|3|4|8|16|31|32|64|-32|-64|255|999|1000|4096|10000|20000|32768|32769|65536|268435456|"
     "2147483647|2147483648|4294967296|-2147483648|9007199254740992|1152921504606846976|"
@@ -54,7 +54,7 @@ bool IsCard(const std::string& file, size_t at) {
   });
 }
 
-// The offset of a random card; no card is found in a file without text.
+// Returns the offset of a random card. A file without text has no card.
 size_t AnyCard(const std::string& file, Random& random) {
   const size_t cards = file.size() / kCard;
   for (int tries = 0; tries < 50; ++tries) {
@@ -64,7 +64,7 @@ size_t AnyCard(const std::string& file, Random& random) {
   return Below(random, cards) * kCard;
 }
 
-// The integer of the card plus or minus a little; empty if it has none.
+// Returns the card's integer changed by a little; empty if it has none.
 std::string Near(const std::string& card, Random& random) {
   int64_t value = 0;
   const std::string text = card.substr(kValue, card.find('/') - kValue);
@@ -107,7 +107,7 @@ void CopyCard(std::string& file, Random& random) {
   file.replace(AnyCard(file, random), kCard, card);
 }
 
-// Copies or removes a whole block, so that what follows stays aligned.
+// Copies or removes a whole block, so that the rest stays aligned.
 void ChangeBlocks(std::string& file, Random& random) {
   const size_t blocks = file.size() / kBlock;
   const std::string block = file.substr(Below(random, blocks) * kBlock, kBlock);
@@ -153,7 +153,7 @@ void ChangePlain(std::string& file, size_t most, Random& random) {
   }
 }
 
-// A changed file of at most `most` bytes.
+// Returns a changed file of at most `most` bytes.
 std::string Changed(std::string file, size_t most, Random& random) {
   const SourceLimits limits{static_cast<int64_t>(4 * most), nullptr};
   const absl::StatusOr<Source> source = Source::FromBytes("", file, limits);
@@ -169,7 +169,7 @@ std::string Changed(std::string file, size_t most, Random& random) {
 }  // namespace
 }  // namespace spexd::fuzz
 
-// libFuzzer calls this for its next input.
+// libFuzzer calls this to make its next input.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
   spexd::fuzz::Random random(seed);
   const std::string file =

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 
-// Declared by the sanitizers' <sanitizer/allocator_interface.h>, which GCC does not bring.
+// The sanitizers declare these in <sanitizer/allocator_interface.h>, which GCC does not have.
 extern "C" {
 int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*, size_t),
                                               void (*released)(const volatile void*));
@@ -17,8 +17,8 @@ size_t __sanitizer_get_allocated_size(const volatile void*);
 namespace spexd::fuzz {
 namespace {
 
-// The sanitizer calls hooks that have no argument of ours, so these are global. They count while a meter
-// lives.
+// These are global because the sanitizer calls hooks without an argument of ours. They count while a meter
+// exists.
 std::atomic<bool> counting{false};
 std::atomic<int64_t> in_use{0}, max_in_use{0};
 

@@ -25,7 +25,7 @@ namespace {
 using testing::ReadBytes;
 using testing::WriteBytes;
 
-// Whether all could be written.
+// Returns whether all files were written.
 bool WritePsfs(const std::string& folder) {
   Psf tail = testing::SamplePsf();
   GaussHermiteSpots& spots = GaussHermite(tail);
@@ -53,8 +53,7 @@ bool WriteHeaders(const std::string& folder) {
          WritePreproc(testing::SamplePreproc(6, 12), folder + "/preproc.fits", false).ok();
 }
 
-// A fiberflat with all that it may have, and a library of two templates.
-// A file of spectra of one arm.
+// Writes a file of spectra of one arm.
 bool WriteSpectra(const std::string& path) {
   constexpr int64_t kRows = 2, kBins = 12, kDiagonals = 11;
   FitsBuilder fits(1 << 16);
@@ -74,6 +73,7 @@ bool WriteSpectra(const std::string& path) {
   return fits.Write(path).ok();
 }
 
+// Writes a fiberflat with all optional parts, a library of two templates and a file of spectra.
 bool WriteProductInputs(const std::string& folder) {
   FitsBuilder flat(1 << 16);
   flat.BeginImage("FIBERFLAT", FLOAT_IMG, {2, 3});
@@ -96,7 +96,7 @@ bool WriteProductInputs(const std::string& folder) {
          WriteTemplates(*library, folder + "/templates.fits.gz").ok();
 }
 
-// Two bundles and a summary, as runs write them; one with the model, one of a job that goes on.
+// Writes two bundles and a summary as runs write them, one log with the model, one of a job that continues.
 void WriteEventLogs(const std::string& folder) {
   std::vector<v1::ExtractEvent> events(6);
   v1::FrameInfo& info = *events[0].mutable_frame_info();
@@ -137,7 +137,7 @@ void WriteEventLogs(const std::string& folder) {
   WriteBytes(folder + "/whole", file);
 }
 
-// As record_fuzz.cc reads them: its first byte tells what follows.
+// Writes records for record_fuzz.cc; the first byte gives the kind of the rest.
 void WriteRecords(const std::string& folder) {
   constexpr size_t kChecksumBytes = 9;
   StoredJob job;
@@ -232,7 +232,7 @@ void WriteRequests(const std::string& folder) {
   WriteBytes(folder + "/end", "\x01" + end.SerializeAsString());
 }
 
-// What text_fuzz.cc reads them as comes first.
+// Writes texts for text_fuzz.cc; the first byte tells how it reads the rest.
 void WriteTexts(const std::string& folder) {
   constexpr const char* kTexts[] = {
       "5760,7620,0.8",

@@ -15,7 +15,7 @@ using google::protobuf::Reflection;
 constexpr int kMaxElements = 8;
 constexpr size_t kMaxGrowth = 256;
 
-// Numbers at and beyond the limits of what is read.
+// Numbers at and beyond the limits of the readers.
 constexpr uint64_t kNumbers[] = {0,
                                  1,
                                  2,
@@ -144,7 +144,7 @@ void SetOne(Message* message, const FieldDescriptor* field, Random& random) {
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return ChangeMessage(fields.MutableMessage(message, field), random);
     default:
-      return;  // the contract has no others
+      return;  // no field of the API has another type
   }
 }
 
@@ -178,7 +178,7 @@ void ChangeRepeated(Message* message, const FieldDescriptor* field, Random& rand
   Add(message, field, random);
 }
 
-// A message that the field leads to, for a field that is set; null for others.
+// Returns a message in the field, which must be set; null if it holds none.
 Message* Within(Message* message, const FieldDescriptor* field, Random& random) {
   const Reflection& fields = *message->GetReflection();
   if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return nullptr;

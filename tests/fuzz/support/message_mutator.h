@@ -1,4 +1,4 @@
-// Changes to protobuf messages: fields set, cleared and changed, in the message and those within it.
+// Changes protobuf messages: sets, clears and changes fields of the message and of those within it.
 #ifndef SPEXD_TESTS_FUZZ_SUPPORT_MESSAGE_MUTATOR_H_
 #define SPEXD_TESTS_FUZZ_SUPPORT_MESSAGE_MUTATOR_H_
 
@@ -7,7 +7,7 @@
 
 namespace spexd::fuzz {
 
-// Changes one field. Text stays UTF-8, without which a message would not be read at all.
+// Changes one field. Text stays UTF-8, because a message with other text would not be parsed at all.
 void ChangeMessage(google::protobuf::Message* message, Random& random);
 
 }  // namespace spexd::fuzz

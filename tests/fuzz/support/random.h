@@ -1,4 +1,4 @@
-// Random choices of mutators.
+// Random choices for mutators.
 #ifndef SPEXD_TESTS_FUZZ_SUPPORT_RANDOM_H_
 #define SPEXD_TESTS_FUZZ_SUPPORT_RANDOM_H_
 
@@ -7,14 +7,14 @@
 #include <random>
 #include <string>
 
-// libFuzzer's own changes of bytes; returns their new number.
+// Changes bytes in libFuzzer's own ways; returns the new number of bytes.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 
 namespace spexd::fuzz {
 
 using Random = std::minstd_rand;
 
-// 0 to `count` - 1; 0 if there is none.
+// Returns a number from 0 to `count` - 1; 0 if `count` is 0.
 inline size_t Below(Random& random, size_t count) { return count == 0 ? 0 : random() % count; }
 
 inline void ChangeBytes(std::string* bytes, size_t most) {

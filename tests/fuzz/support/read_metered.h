@@ -1,4 +1,4 @@
-// Reading a file as a server does: with a budget, which all memory for the file is taken from.
+// Reads a file as a server does: all memory for it is taken from a budget.
 #ifndef SPEXD_TESTS_FUZZ_SUPPORT_READ_METERED_H_
 #define SPEXD_TESTS_FUZZ_SUPPORT_READ_METERED_H_
 
@@ -17,11 +17,11 @@ namespace spexd::fuzz {
 inline constexpr int64_t kMaxFileBytes = int64_t{1}
                                          << 20;  // of an inflated file; larger ones only take longer
 inline constexpr int64_t kBudgetBytes = int64_t{16} << 20;
-// Texts and descriptions of columns, which no account counts.
+// Limit for texts and descriptions of columns, which no account counts.
 inline constexpr int64_t kUncountedBytes = int64_t{1} << 20;
 
-// What `read` makes of the file, a StatusOr. Ends the program if its sender cannot act on the error,
-// or if more memory was allocated than taken from the budget.
+// Returns the result of `read` on the file, a StatusOr. Ends the program if its sender cannot act on the
+// error, or if more memory was allocated than taken from the budget.
 template <typename Read>
 auto ReadMetered(absl::string_view bytes, absl::string_view what, const Read& read)
     -> decltype(read(std::declval<const Source&>())) {

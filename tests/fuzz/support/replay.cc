@@ -1,5 +1,5 @@
-// The main function of a fuzz target without libFuzzer: runs it on each seed, and then on inputs that its mutator
-// makes of them. The changes are the same in every run, so a failure can be repeated.
+// The main function of a fuzz target without libFuzzer: runs it on each seed, and then on inputs that its
+// mutator makes of the seeds. The changes are the same in every run, so that a failure can be repeated.
 //
 //   NAME_replay SEEDS_FOLDER CHANGED_INPUTS
 #include <algorithm>
@@ -22,9 +22,9 @@ extern "C" __attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t* data, s
 namespace spexd::fuzz {
 namespace {
 
-constexpr size_t kMaxInputBytes = 65536;  // of an input, as in scripts/fuzz.sh
+constexpr size_t kMaxInputBytes = 65536;  // as in scripts/fuzz.sh
 
-// Used by LLVMFuzzerMutate as well, which has no argument for it.
+// LLVMFuzzerMutate uses this too, because it has no argument for it.
 Random& Changes() {
   static Random random(1);
   return random;
@@ -62,7 +62,7 @@ std::string Changed(std::string input) {
 }  // namespace
 }  // namespace spexd::fuzz
 
-// Stands for libFuzzer's: one byte is changed, removed or added.
+// Replaces libFuzzer's function: changes, removes or adds one byte.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most) {
   spexd::fuzz::Random& random = spexd::fuzz::Changes();
   const size_t at = spexd::fuzz::Below(random, size);

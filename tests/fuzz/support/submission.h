@@ -1,4 +1,4 @@
-// A Submit call's messages as one file, each with its length in front.
+// The messages of a Submit call in one file, each preceded by its length.
 #ifndef SPEXD_TESTS_FUZZ_SUPPORT_SUBMISSION_H_
 #define SPEXD_TESTS_FUZZ_SUPPORT_SUBMISSION_H_
 
@@ -9,7 +9,7 @@
 
 namespace spexd::fuzz {
 
-// Those that can be read.
+// Returns the messages that can be read.
 std::vector<v1::SubmitRequest> MessagesOf(const std::string& bytes);
 std::string BytesOf(const std::vector<v1::SubmitRequest>& messages);
 

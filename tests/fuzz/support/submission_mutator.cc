@@ -1,4 +1,4 @@
-// Changes to Submit calls: fields of messages, whole messages; or any bytes.
+// Changes Submit calls: fields of messages, whole messages, or any bytes.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ void ChangeMessages(std::vector<v1::SubmitRequest>* messages, Random& random) {
       std::swap(*position, (*messages)[Below(random, messages->size())]);
       return;
     default:
-      // The header has most of the fields.
+      // The header has most of the fields, so it is chosen most often.
       ChangeMessage(&(*messages)[random() % 4 == 0 ? at : 0], random);
   }
 }
@@ -45,7 +45,7 @@ std::string Changed(std::string bytes, size_t most, Random& random) {
 }  // namespace
 }  // namespace spexd::fuzz
 
-// libFuzzer calls this for its next input.
+// libFuzzer calls this to make its next input.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
   spexd::fuzz::Random random(seed);
   std::string bytes = spexd::fuzz::Changed(std::string(reinterpret_cast<char*>(data), size), most, random);

@@ -1,4 +1,4 @@
-// consumer SERVER IMAGE PSF FRAME: extracts 3 fibres on a server and writes them, by the installed library.
+// consumer SERVER IMAGE PSF FRAME: extracts 3 fibres on a server with the installed library, and writes them.
 #include <iostream>
 
 #include "client/connection/grpc_connection.h"

@@ -1,4 +1,4 @@
-"""What servers fit to spectra that are there is what this process fits, and the files are those of spex analyse."""
+"""Servers fit the same to existing spectra as this process, and their files are those of spex analyse."""
 
 import asyncio
 import io
@@ -28,7 +28,8 @@ TARGETS = [39627000000100001, 102, 101, 102, 900, 103]
 
 @pytest.fixture(scope="module")
 def inputs(frames):
-    """A folder that servers may read, with a file of spectra, the frames of an exposure and templates of each."""
+    """Returns a folder that servers may read, with a file of spectra, the frames of an exposure and templates for
+    each."""
     folder = frames / "analysis"
     folder.mkdir()
     write_templates(folder / "templates.fits", np.array([4200.0, 5160.0]))
@@ -59,7 +60,7 @@ def templates(inputs):
 
 
 def assert_same(there, here):
-    """The tables are equal to the bit; images are float32 in files."""
+    """Expects tables equal to the bit. Images are float32 in files."""
     assert there.dtype.names == here.dtype.names
     for name in here.dtype.names:
         expected = here[name].astype(np.float32) if name.endswith("CHI2") and here[name].ndim == 2 else here[name]
@@ -247,7 +248,7 @@ def test_an_answer_that_arrives_damaged_is_asked_for_again(spectra, server):
             client.analyse(spectra, redshifts=True)
 
 
-# What follows needs no server.
+# Tests without a server.
 
 
 @pytest.mark.parametrize(
@@ -299,7 +300,8 @@ def test_an_analysis_is_sent_as_its_options_say(tmp_path):
 
 
 def answer():
-    """Events of an analysis: velocities in two parts, models that could not be made, redshifts in one."""
+    """Returns the events of an analysis: velocities in two parts, an error in place of models, redshifts in one
+    part."""
     accepted, summary = pb.ExtractEvent(), pb.ExtractEvent()
     accepted.accepted.job_id = "7"
     summary.summary.last, summary.summary.engine = True, "cpu"
@@ -317,7 +319,7 @@ def part(number, content, first, end):
 
 
 def table_file(hdu):
-    """A FITS file with columns of all kinds that the files have."""
+    """Returns a FITS file with columns of all kinds that occur in the files."""
     values = [np.arange(3), np.array([1.5, np.nan, -2]), np.array(["G3", "", "a b"]), np.array([True, False, True])]
     values.append(np.array([1, 2, 40000], np.uint16))
     table = fits.BinTableHDU(np.rec.fromarrays(values, names="K,D,A,L,U"), name=hdu)

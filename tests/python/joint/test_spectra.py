@@ -1,4 +1,4 @@
-"""Joint velocities and redshifts of files of spectra, and of the frames of an exposure, are those of spex analyse."""
+"""Joint velocities and redshifts of files of spectra, and of the frames of an exposure, equal those of spex analyse."""
 
 import gc
 import os
@@ -16,15 +16,15 @@ import spexd
 
 fits = pytest.importorskip("astropy.io.fits")
 
-# The arm B reaches into the wavelengths that are left out of files of spectra, 4300 to 4450 Angstrom.
+# Arm B extends into 4300 to 4450 Angstrom, which are left out of fits to files of spectra.
 GRIDS = {"B": np.arange(4200, 4400, 0.8), "R": np.arange(4700, 4900, 0.8), "Z": np.arange(5000, 5160, 0.8)}
 RESOLUTION = np.array([0.05, 0.25, 0.4, 0.25, 0.05])
-VELOCITY = 120.0  # km/s, of all stars
+VELOCITY = 120.0  # km/s, the same for all stars
 
 
 def write_spectra(path, templates, targets, **columns):
-    """A file of spectra of stars, one for each of `targets`. The row before the last is sky; the last has no data in
-    arm Z and a bad FIBERSTATUS. `columns`: others of the fibermap."""
+    """Writes a file of spectra of stars, one for each of `targets`. The row before the last is sky; the last row has
+    no data in arm Z and a bad FIBERSTATUS. `columns`: further columns of the fibermap."""
     random = np.random.default_rng(8)
     rows = len(targets)
     flux, header = fits.getdata(templates, "TEMPLATES", header=True)
@@ -63,7 +63,7 @@ def write_spectra(path, templates, targets, **columns):
 
 @pytest.fixture(scope="module")
 def spectra_files(tmp_path_factory):
-    """A folder with spectra.fits and templates.fits, and what spex analyse made of them."""
+    """Returns a folder with spectra.fits, templates.fits and the files that spex analyse made of them."""
     folder = tmp_path_factory.mktemp("spectra")
     write_templates(folder / "templates.fits", np.array([4200.0, 5160.0]))
     targets = [39627000000100001, 102, 101, 102, 900, 103]
@@ -133,7 +133,8 @@ def test_redshifts_are_those_of_spex_to_the_bit(spectra, spectra_files):
 
 
 def expect_the_same_stars(stars, others):
-    """The scan takes the mean resolution of the rows that are fitted, so that fits begin a little apart."""
+    """Expects nearly the same fits. The scan uses the mean resolution of the fitted rows, so fits start slightly
+    apart."""
     np.testing.assert_array_equal(stars["TARGETID"], others["TARGETID"])
     np.testing.assert_array_equal(stars["NPIX_TOT"], others["NPIX_TOT"])
     assert (np.abs(stars["VRAD"] - others["VRAD"]) < 0.01 * others["VRAD_ERR"]).all()
@@ -205,7 +206,8 @@ def test_ctrl_c_stops_velocities_long_before_their_end(tmp_path):
 
 @pytest.fixture(scope="module")
 def exposure(frames, tmp_path_factory):
-    """A folder with two frames of an exposure, with the sky in them, and what spex analyse made of them."""
+    """Returns a folder with two frames of an exposure, including the sky, and the files that spex analyse made of
+    them."""
     folder = tmp_path_factory.mktemp("exposure")
     for camera in ("b0", "r0"):
         path = folder / f"frame-{camera}.fits"

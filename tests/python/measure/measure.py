@@ -1,5 +1,6 @@
-"""What the Python package costs beside the engine and beside the C++ client. Prints medians; with --check they must keep
-to their limits, which needs an idle machine.
+"""Measures the cost of the Python package on top of the engine, and compares it with the C++ client.
+
+Prints medians. With --check they must keep to their limits, which needs an idle machine.
 
 build/dev/python-env/bin/python tests/python/measure/measure.py --bin build/dev/bin --fibres 500
 """
@@ -18,9 +19,9 @@ from astropy.io import fits
 
 import spexd
 
-RESULT_BYTES = 60  # of a fibre's bin
-MAX_BESIDE_ENGINE = 5e-3  # seconds of a warm call
-MIN_THROUGHPUT = 0.75  # of Client.stream, beside the C++ client's
+RESULT_BYTES = 60  # of one bin of a fibre
+MAX_BESIDE_ENGINE = 5e-3  # seconds, for a warm call
+MIN_THROUGHPUT = 0.75  # of Client.stream, relative to the C++ client's
 
 
 def timed(call):
@@ -35,7 +36,8 @@ def say(what, seconds, unit=1.0, name="s"):
 
 
 def measure_calls(folder, repeats):
-    """A warm call in this process: arrays, a PSF and a grid that the engine has prepared. Returns what is wrong with it."""
+    """Measures a warm call in this process: arrays, with a PSF and a grid that the engine has prepared. Returns
+    faults."""
     with fits.open(folder / "preproc-r0.fits") as hdus:
         pixels, ivar = (np.ascontiguousarray(hdus[name].data, np.float32) for name in ("IMAGE", "IVAR"))
         mask = np.ascontiguousarray(hdus["MASK"].data, np.int32)
@@ -60,7 +62,7 @@ def measure_calls(folder, repeats):
 
 
 def faults_of_calls(calls, engines):
-    """Whether a call costs too much beside the engine, by medians of seconds.
+    """Returns faults if a call costs too much on top of the engine, by medians of seconds.
 
     >>> faults_of_calls([1.002, 1.003, 2.0], [1.0, 1.0, 1.0])
     []
@@ -74,7 +76,7 @@ def faults_of_calls(calls, engines):
 
 
 def faults_of_streams(ours, theirs):
-    """Whether a stream is too slow beside the C++ client, by medians of seconds.
+    """Returns faults if a stream is too slow compared with the C++ client, by medians of seconds.
 
     >>> faults_of_streams([1.0, 1.3, 9.0], [1.0])
     []
@@ -89,8 +91,8 @@ def faults_of_streams(ours, theirs):
 
 
 def measure_server(folder, binaries, repeats):
-    """The same job, by path, to the same file: this package and spex, in turns; then the fetching of stored results.
-    Returns what is wrong with the streams."""
+    """Runs the same job, by path and to the same file, with this package and with spex in turns; then fetches stored
+    results. Returns faults of the streams."""
     ports = folder / "ports.json"
     flags = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file", ports, "--device", "cpu"]
     server = subprocess.Popen(
@@ -108,7 +110,7 @@ def measure_server(folder, binaries, repeats):
 
 
 class Spex:
-    """spex as a client of the server."""
+    """Runs spex as a client of the server."""
 
     def __init__(self, program, address, folder):
         self._program, self._server = program, ["--server", address, "-o", folder / "spex.fits", "-q"]

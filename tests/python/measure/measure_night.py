@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""The frames a second of `spexd.dask.extract_night`, beside those of as many `spex extract` on the same frames.
+"""Compares the throughput of `spexd.dask.extract_night` with that of as many `spex extract` on the same frames.
 
-measure_night.py --bin FOLDER [--frames N] [--fibres N] [--rows N] [--check]    --check: fails below 85 % of the frames a second without Dask
+measure_night.py --bin FOLDER [--frames N] [--fibres N] [--rows N] [--check]
+
+--check: fails below 85 % of the frames a second without Dask.
 """
 
 import argparse
@@ -23,7 +25,7 @@ SMALLEST_SHARE = 0.85
 
 
 def seconds_of_processes(spex, images, psf, folder):
-    """What a script does without Dask and without a list: one process for each part of the frames."""
+    """Extracts as a script does without Dask and without a list: one process for each part of the frames."""
     flags = ["-q", "-p", psf, "--output-dir", folder, "--device", "cpu", "--server", "", "--threads", "1"]
     start = time.monotonic()
     processes = [subprocess.Popen([spex, "extract", *flags, "-i", *images[k::WORKERS]]) for k in range(WORKERS)]
@@ -48,7 +50,7 @@ def measure(folder, spex, frames, size):
     processes, nights = [], []
     with distributed.LocalCluster(**workers) as cluster, distributed.Client(cluster) as dask:
         dask.wait_for_workers(WORKERS)
-        # In turns: other programs of the machine meet both.
+        # The kinds take turns, so that other programs of the machine affect both.
         for _ in range(TURNS):
             processes.append(seconds_of_processes(spex, images, psf, folder / "frames"))
             shutil.rmtree(folder / "frames")

@@ -1,4 +1,4 @@
-"""Velocities of the same stars by spexd and by rvspecfit, on one thread, in turns, and the products of `spex bench`.
+"""Measures velocities of the same stars by spexd and by rvspecfit on one thread, and the products of `spex bench`.
 
 Prints medians. With --check it fails beyond the limits below. Needs spexd and rvspecfit; peers.sh provides both.
 """
@@ -23,10 +23,10 @@ from rvspecfit_peer import Library, fit_star, spectrum, write_library  # noqa: E
 
 import spexd  # noqa: E402
 
-# Seconds on one thread that --check allows `spex bench` at best: of a frame, of a star, of a frame.
+# Seconds on one thread, for the best run of `spex bench`, that --check allows for a frame, a star, a frame.
 LIMITS = {"sky": 0.5, "velocity": 0.02, "lines": 0.5}
-MIN_RATIO = 20  # of the processor's time of rvspecfit to that of spexd
-MAX_APART = 0.1  # median difference of their velocities, in errors
+MIN_RATIO = 20  # rvspecfit's processor time relative to spexd's
+MAX_APART = 0.1  # median difference of the velocities, in errors
 
 
 def fit_as_rvspecfit(frame, row, library):
@@ -35,7 +35,7 @@ def fit_as_rvspecfit(frame, row, library):
 
 
 def make_frame(binaries, templates, fibres, folder):
-    """Simulated stars, extracted, and their sky subtracted."""
+    """Simulates and extracts stars; returns the sky-subtracted frame and the true velocities."""
     grid = ["-w", "5760,7620,0.8"]
     stars = ["--stars", templates, "--emitters", "0", "--fibres", str(fibres), "--seed", "5"]
     command = [binaries / "spex", "simulate", *stars, *grid, "--out-dir", folder]
@@ -48,7 +48,7 @@ def make_frame(binaries, templates, fibres, folder):
 
 
 def timed(call):
-    """Seconds of the clock and of the processor, which a loaded machine stretches less; and the result."""
+    """Returns wall-clock seconds, processor seconds (which depend less on other load), and the result."""
     start, used = time.perf_counter(), time.process_time()
     result = call()
     return time.perf_counter() - start, time.process_time() - used, result
@@ -70,7 +70,7 @@ def pulls(velocities, errors, truth):
 
 
 def bench(binaries, folder):
-    """Seconds of each product in `spex bench`: (least, median)."""
+    """Returns the seconds of each product in `spex bench`: (least, median)."""
     command = [binaries / "spex", "bench", "--device", "cpu", "--threads", "1", "--parts", "products", "--repeats", "5"]
     subprocess.run([*command, "--no-check", "-q", "--json", folder / "bench.json"], check=True, stdout=subprocess.DEVNULL)
     report = json.loads((folder / "bench.json").read_text())["products"]
@@ -78,7 +78,7 @@ def bench(binaries, folder):
 
 
 def beyond_limits(products, ratio, apart):
-    """What --check does not allow, in words."""
+    """Returns messages about limits of --check that are exceeded."""
     wrong = [f"{name} takes {products[name][0]:.4f} s in spex bench, must be at most {limit} s"
              for name, limit in LIMITS.items() if products[name][0] > limit]  # fmt: skip
     if ratio < MIN_RATIO:
@@ -108,7 +108,7 @@ def main():
         *seconds, table = timed(lambda: frame.velocities(templates, sky_subtracted=True, threads=1))
         return [each / len(table) for each in seconds], table
 
-    fit_all()  # memory is touched, processors are awake
+    fit_all()  # touches memory, wakes processors
     good = fit_all()[1]
     chosen = good[good["RVS_WARN"] == 0][: args.stars]
     fit_as_rvspecfit(frame, chosen["ROW"][0], library)  # numba compiles

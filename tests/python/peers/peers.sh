@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compares products with those of desispec and rvspecfit, and the time for velocities with rvspecfit's; runs desispec with
-# spexd as its extractor. For ctest. The wheel is that of python_package_test, the peers are in the environment of
-# pipeline_test. Exit code 77: skipped.
+# Compares products with those of desispec and rvspecfit, and the time for velocities with rvspecfit's; runs desispec with spexd
+# as its extractor. For ctest. The wheel is from python_package_test, the other programs are in the environment of
+# pipeline_test. Exits with 77 if skipped.
 #
 #   peers.sh BUILD_FOLDER
 set -euo pipefail

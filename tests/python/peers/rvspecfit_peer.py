@@ -15,7 +15,7 @@ from rvspecfit import spec_fit, spec_inter, utils, vel_fit
 
 EDGE = 8  # bins at either end that spexd gives no weight
 LIGHT = 299792.458  # km/s
-CONFIG = {  # rvspecfit's own, but for the range of velocities, which is spexd's, and the library
+CONFIG = {  # rvspecfit's defaults, except the range of velocities, which is spexd's, and the library
     "template_lib": "in memory", "min_vel": -1000, "max_vel": 1000, "min_vel_step": 0.2, "vel_step0": 5,
     "min_vsini": 0.1, "max_vsini": 500, "second_minimizer": 1,
 }  # fmt: skip
@@ -23,7 +23,8 @@ OPTIONS = {"npoly": 7}
 
 
 def write_library(path, first=5500, last=7800, lines=120):
-    """45 made-up stars, as many as a small library has, on 10 km/s samples between two wavelengths in Angstrom."""
+    """Writes 45 synthetic stars, as many as in a small library, on samples of 10 km/s between two wavelengths in
+    Angstrom."""
     step = 10 / LIGHT
     log_wave = np.arange(np.log(first), np.log(last), step)
     random = np.random.default_rng(5)
@@ -44,8 +45,9 @@ def write_library(path, first=5500, last=7800, lines=120):
 
 
 def low_pass(flux, wave, width):
-    """Templates [template, sample] as bins of a width in Angstrom can hold them. spexd fits with such templates: those
-    of a library after a sinc of 0.47 cycles per bin, 16 bins long on each side, in Kaiser's window of shape 6."""
+    """Returns templates [template, sample] as bins of a width in Angstrom can represent them. spexd fits with such
+    templates: those of a library after a sinc of 0.47 cycles per bin, 16 bins long on each side, in Kaiser's window
+    of shape 6."""
     step = np.log(wave[1] / wave[0])
     half = int(np.ceil(16 * width / (wave[0] * step)))
     padded = np.pad(flux, ((0, 0), (half, half)), mode="edge")
@@ -60,7 +62,7 @@ def low_pass(flux, wave, width):
 
 
 class Same:
-    """rvspecfit's map from parameters to those of its grid: they are the same."""
+    """rvspecfit's map from parameters to those of its grid: the identity."""
 
     def forward(self, values):
         return np.asarray(values, float)
@@ -69,11 +71,12 @@ class Same:
 
 
 class Library:
-    """A library of templates for rvspecfit: the same spectra on the same grid, interpolated by its own classes.
+    """A library of templates for rvspecfit: the same spectra on the same grid, interpolated by rvspecfit's own
+    classes.
 
-    `arms`: the wavelengths of the bins of each arm, by its name. Each then has the part of the templates that it needs,
-    after spexd's low-pass, and fluxes are interpolated. Without it an arm "r" has the templates as they are, and
-    logarithms of fluxes are interpolated, as rvspecfit does unless told otherwise.
+    `arms`: the wavelengths of the bins of each arm, by its name. Each arm gets the part of the templates that it
+    needs, after spexd's low-pass, and fluxes are interpolated. Without `arms`, an arm "r" has the templates as they
+    are, and logarithms of fluxes are interpolated, as is rvspecfit's default.
     """
 
     def __init__(self, path, arms=None):
@@ -100,13 +103,14 @@ class Library:
             )  # fmt: skip
 
     def first_guesses(self):
-        """Nodes to begin at: the first and the last but one of each parameter; of the first one the middle, too."""
+        """Returns start values: the first and the last but one of each parameter, and the middle of the first
+        parameter."""
         guesses = {name: [float(each[0]), float(each[-2])] for name, each in zip(self.names, self.nodes, strict=True)}
         guesses[self.names[0]].insert(1, float(self.nodes[0][len(self.nodes[0]) // 2]))
         return guesses
 
     def inside(self, parameters):
-        """Parameters by which rvspecfit interpolates: at the last node of one it takes the nearest template of all."""
+        """Moves parameters inside the grid, because at the last node rvspecfit takes the nearest of all templates."""
         return tuple(min(value, each[-1] - 1e-9) for value, each in zip(parameters, self.nodes, strict=True))
 
 
@@ -122,10 +126,10 @@ def chi_square_alone(own, spec, templ, polys, get_coeffs=False, espec=None):
 
 @contextlib.contextmanager
 def chi_square_with_chebyshev_continuum():
-    """rvspecfit minimises what spexd minimises: chi-square, with Chebyshev polynomials as continua.
+    """Makes rvspecfit minimise what spexd minimises: chi-square, with Chebyshev polynomials as continua.
 
-    Its own value is -2 ln L, with a determinant that depends on the fluxes of templates, so that its minimum is at other
-    parameters. Version 0.9.0 ignores its own option for Chebyshev polynomials.
+    By default it minimises -2 ln L, with a determinant that depends on the fluxes of templates, so that the minimum
+    is at other parameters. Version 0.9.0 ignores its own option for Chebyshev polynomials.
     """
     own = spec_fit.get_basis, spec_fit.get_chisq0
     spec_fit.get_basis = functools.lru_cache(100)(chebyshev_basis)
@@ -143,27 +147,27 @@ def matrix(resolution):
 
 
 def spectrum(name, wave, flux, ivar, mask, resolution):
-    """An arm's spectrum of a star. Bins have weight where spexd gives them some."""
+    """Returns an arm's spectrum of a star. Bins have weight where they have some for spexd."""
     bad = (mask != 0) | ~(ivar > 0)
     bad[:EDGE] = bad[-EDGE:] = True
     error = 1 / np.sqrt(np.where(bad, 1, ivar).astype(float))
-    error[bad] = 1e9  # of a size that has no weight: a mask alone is not heeded everywhere
+    error[bad] = 1e9  # too large to have weight: not all of rvspecfit obeys a mask
     flux = np.where(bad, 0, flux).astype(float)
     return spec_fit.SpecData(name, wave, flux, error, badmask=bad, resolution=spec_fit.ResolMatrix(matrix(resolution)))
 
 
 def chi_squares(data, velocity, parameters):
-    """Chi-square of each spectrum of a star that does not rotate, at the best continuum of each."""
+    """Returns chi-square of each spectrum of a star that does not rotate, at the best continuum of each."""
     options, config = utils.freezeDict(OPTIONS), utils.freezeDict(CONFIG)
     fit = spec_fit.get_chisq(data, velocity, parameters, options=options, config=config, full_output=True)
     return fit["chisq_array"]
 
 
 def fit_star(data, library):
-    """A star's velocity as its users find it: a first guess on few nodes, then the fit of all parameters."""
+    """Fits a star as rvspecfit's users do: a first guess on few nodes, then the fit of all parameters."""
     coarse, config, options = (utils.freezeDict(each) for each in ({**CONFIG, "vel_step0": 25}, CONFIG, OPTIONS))
     level = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # rvspecfit's, of its own iterations
+    logging.disable(logging.WARNING)  # hides rvspecfit's warnings about its iterations
     try:
         guess = vel_fit.firstguess(data, options=options, config=coarse, paramsgrid=library.first_guesses())
         guess.setdefault("vsini", 5.0)

@@ -1,4 +1,4 @@
-"""Joint velocities of three arms by spex analyse beside those of rvspecfit, on the same spectra with the same templates."""
+"""Joint velocities of three arms by spex analyse and by rvspecfit, on the same spectra with the same templates."""
 
 import resource
 import statistics
@@ -13,25 +13,25 @@ from rvspecfit_peer import (
     CONFIG, Library, chi_square_with_chebyshev_continuum, chi_squares, fit_star, matrix, spectrum, write_library,
 )  # fmt: skip
 
-# The whole ranges of DESI's cameras.
+# The full ranges of DESI's cameras.
 ARMS = {"B": np.arange(3600, 5800.1, 0.8), "R": np.arange(5760, 7620.1, 0.8), "Z": np.arange(7520, 9824.1, 0.8)}
 ARRAYS = ("FLUX", "IVAR", "MASK", "RESOLUTION")
 STARS, ROTATING = 8, 2  # the last ones rotate
 MAX_CHI_SQUARE_APART = 1e-4
-MAX_VELOCITY_APART = 0.1  # errors, of fits that end at the same minimum
-SAME_MINIMUM = 0.5  # of chi-square
-MIN_RATIO = 10  # of the processor's time of rvspecfit to that of spex
+MAX_VELOCITY_APART = 0.1  # in errors, for fits that end at the same minimum
+SAME_MINIMUM = 0.5  # difference of chi-square
+MIN_RATIO = 10  # rvspecfit's processor time relative to spex's
 
 
 def resolution_of(sigma, bins):
-    """The resolution [diagonal, bin] of lines of Gaussian width `sigma`, in bins."""
+    """Returns the resolution [diagonal, bin] of lines of Gaussian width `sigma`, in bins."""
     profile = np.exp(-0.5 * (np.arange(-5, 6) / sigma) ** 2)
     return np.broadcast_to((profile / profile.sum())[:, None], (len(profile), bins))
 
 
 def made_up_spectra(library):
-    """{HDU: [row, ..]} of stars between the templates. Cameras are miscalibrated; 1 % of the bins are masked, with wrong
-    light."""
+    """Returns {HDU: [row, ..]} of stars between the templates. Cameras are miscalibrated; 1 % of the bins are masked
+    and have wrong light."""
     random = np.random.default_rng(12)
     hdus = {f"{arm}_{array}": [] for arm in ARMS for array in ARRAYS}
     for row in range(STARS):
@@ -64,7 +64,7 @@ def write_spectra(path, spectra, copies=1):
 
 
 def analyse(folder, name):
-    """The table of velocities of all rows of a file, and the seconds of the processor that it took."""
+    """Returns the table of velocities of all rows of a file, and the processor seconds that it took."""
     files = [folder / f"{name}.fits", "--velocity", folder / "templates.fits", "--velocity-out", folder / f"rv-{name}.fits"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run_spex("analyse", *files, "--exclude", "none", "--threads", 1, "--device", "cpu", "-q")
@@ -74,7 +74,7 @@ def analyse(folder, name):
 
 
 class Stars:
-    """The stars as data of rvspecfit, with its library; the folder of their file; and their table by spex."""
+    """The stars as data for rvspecfit with its library, the folder of their file, and their table by spex."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -100,7 +100,7 @@ def stars(tmp_path_factory):
 def test_chi_square_of_each_arm_is_that_of_rvspecfit(stars, capsys):
     table = stars.table
     assert (table["RVS_WARN"] & 32 == 0).all()
-    still = np.flatnonzero(table["VSINI"] == 0)  # their kernels of rotation differ
+    still = np.flatnonzero(table["VSINI"] == 0)  # the kernels of rotation differ
     assert len(still) >= 2
     theirs = np.array([chi_squares(stars.data(row), table["VRAD"][row], stars.parameters(row)) for row in still])
     ours = np.stack([table[f"CHISQ_{arm}"][still] for arm in ARMS], axis=1)
@@ -122,7 +122,7 @@ def test_velocities_are_those_of_rvspecfit_and_take_less_time(stars, capsys):
     write_spectra(stars.folder / "many.fits", stars.spectra, copies)
     ours = (analyse(stars.folder, "many")[1] - stars.seconds) / (STARS * (copies - 1))
     apart = (np.array([fit["vel"] for fit in found]) - table["VRAD"]) / table["VRAD_ERR"]
-    # Theirs, downhill with a simplex, may end above the minimum: at a node, or at the end of a parameter's range.
+    # rvspecfit's simplex may end above the minimum: at a node, or at the end of a parameter's range.
     worse = np.array([sum(fit["chisq_array"]) for fit in found]) - table["CHISQ_TOT"]
     same = worse < SAME_MINIMUM
     ratio = np.median([fit["vel_err"] for fit in found] / table["VRAD_ERR"])

@@ -1,4 +1,4 @@
-"""Products beside those of the field's own programs. peers.sh runs it where these are installed."""
+"""Products compared with those of the field's own programs. peers.sh runs this where they are installed."""
 
 import os
 
@@ -32,10 +32,10 @@ def test_the_sky_is_that_of_desispec(frame):
     theirs, ours = sky.compute_sky(their_frame, add_variance=False), frame.sky()
     known = (theirs.ivar > 0) & (ours.statistical_ivar > 0)
     assert known.mean() > 0.95
-    # They reject for five rounds at least, we until nothing is rejected: the same bins in the end.
+    # desispec rejects for at least five rounds, spexd until nothing is rejected: in the end, the same bins.
     differences = np.abs(theirs.flux - ours.model) * np.sqrt(ours.statistical_ivar)
     assert differences[known].max() < 1e-3
-    # Their variance is that of the frame's mean resolution in all fibres, ours of each fibre.
+    # desispec's variance is for the frame's mean resolution in all fibres, spexd's for each fibre's own.
     ratio = np.median((ours.statistical_ivar / np.where(known, theirs.ivar, np.inf))[known])
     assert ratio == pytest.approx(1, abs=0.05)
 
@@ -66,7 +66,7 @@ def test_a_fiberflat_counts_as_in_desispec(frames, tmp_path, factor):
     np.testing.assert_array_equal((ours["MASK"].data & spexd.BADFIBERFLAT) != 0, (theirs.mask & spexd.BADFIBERFLAT) != 0)
     good = (theirs.mask == 0) & (model["IVAR"].data > 0)
     assert (ours["IVAR"].data[theirs.mask != 0] == 0).all() and good.mean() > 0.8
-    # The sky's variance was added to that of the spectra.
+    # The variance of the sky was added to that of the spectra.
     before = 1 / (1 / ours["IVAR"].data[good].astype(float) - 1 / model["IVAR"].data[good])
     np.testing.assert_allclose(before, theirs.ivar[good], rtol=1e-4)
 
@@ -91,7 +91,7 @@ def test_a_coadd_is_that_of_desispec(frames, frame, tmp_path):
     theirs = Spectra(
         ["r"], {"r": frame.wave}, both["flux"], both["ivar"], both["mask"], both["resolution"], vstack(maps)
     )
-    # A sum of two exposures without their search for cosmic rays; the tables of exposures are not compared.
+    # Sums two exposures without desispec's search for cosmic rays; the tables of exposures are not compared.
     coaddition.coadd(theirs, cosmics_nsig=0)
     with fits.open(tmp_path / "coadd.fits") as ours:
         order = {target: row for row, target in enumerate(theirs.fibermap["TARGETID"])}
@@ -100,7 +100,7 @@ def test_a_coadd_is_that_of_desispec(frames, frame, tmp_path):
         np.testing.assert_array_equal(ours["R_MASK"].data, theirs.mask["r"][rows])
         np.testing.assert_allclose(ours["R_FLUX"].data, theirs.flux["r"][rows], rtol=1e-5, atol=1e-4)
         np.testing.assert_allclose(ours["R_IVAR"].data, theirs.ivar["r"][rows], rtol=1e-6)
-        inner = np.s_[:, :, 5:-5]  # beyond the ends of the matrix they keep other rows' elements
+        inner = np.s_[:, :, 5:-5]  # near the ends of the matrix desispec keeps elements of other rows
         np.testing.assert_allclose(ours["R_RESOLUTION"].data[inner], theirs.resolution_data["r"][rows][inner], atol=1e-6)
 
 
@@ -120,7 +120,7 @@ def test_chi_square_of_a_star_is_that_of_rvspecfit(frame, tmp_path):
         error = 1 / np.sqrt(clean.ivar[row][good].astype(float))
         flux = clean.flux[row][good].astype(float)
         value = spec_fit.get_chisq0(flux, template, polynomials[:, good], espec=error)
-        # Theirs is -2 ln L of a likelihood marginalised over the continuum: chi-square and two terms more.
+        # rvspecfit's value is -2 ln L of a likelihood marginalised over the continuum: chi-square and two more terms.
         design = template / error * polynomials[:, good]
         marginal = np.linalg.slogdet(design @ design.T)[1] + 2 * np.log(error).sum()
         assert np.ravel(value)[0] - marginal == pytest.approx(star["CHISQ_TOT"], rel=1e-7), row

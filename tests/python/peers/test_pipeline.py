@@ -1,4 +1,4 @@
-"""Extraction by spexd in the real pipeline. Needs desispec and specter, which are large: skipped without them."""
+"""Extraction by spexd in the real pipeline. Needs desispec and specter, which are large; skipped without them."""
 
 import gzip
 import os
@@ -22,7 +22,7 @@ FIBRES, GRID = 25, "6600,6640,0.8"
 
 @pytest.fixture
 def in_place():
-    """The pipeline extracts with spexd while the test runs."""
+    """Makes the pipeline extract with spexd during the test."""
     with spexd.desispec.install():
         yield
     assert extract.main is OWN["main"]
@@ -87,7 +87,7 @@ PROC = "import spexd.desispec.in_place, desispec.scripts.proc as proc; proc.main
 
 @pytest.fixture
 def production(tmp_path, monkeypatch):
-    """A production of the pipeline with one exposure, which waits for its extraction."""
+    """Sets up a production of the pipeline with one exposure that waits for its extraction."""
     for name in ("DATA", "REDUX", "CALIB"):
         monkeypatch.setenv(f"DESI_SPECTRO_{name}", str(tmp_path / name.lower()))
     monkeypatch.setenv("DESI_ROOT", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Trace shifts beside those of desispec, on the same frames, each against the truth."""
+"""Trace shifts by spexd and by desispec on the same frames, each compared with the truth."""
 
 import importlib.util
 import sys
@@ -15,7 +15,7 @@ from numpy.polynomial import legendre
 import spexd.desispec.trace_shifts
 
 TRACES = ("XTRACE", "YTRACE")
-# Coefficients [a, b] over fibres and wavelength, pixels, in x and in y.
+# Coefficients [a, b] over fibres and wavelength in pixels, in x and in y.
 GRADIENTS = np.array([[0.35, 0.06], [-0.12, 0.04]]), np.array([[-0.28, 0.05], [0.08, 0.03]])
 CONSTANTS = np.array([[0.3]]), np.array([[-0.3]])
 # Fibres, rows, series in x and in y.
@@ -24,13 +24,13 @@ SCENES = {
     "100 fibres, constants": (100, 2000, CONSTANTS),
     "500 fibres, gradients": (500, 4128, GRADIENTS),
 }
-# Degrees that productions of the pipeline use, and those that let it follow gradients: the better counts, axis by axis.
+# Degrees used in productions, and degrees that can follow gradients; for each axis the better result counts.
 OF_DESISPEC = (2, 0, 2, 0), (2, 2, 2, 2)
 OF_SPEXD = (2, 2, 2, 1)
 
 
 class TraceSet:
-    """Stands in for that of DESI's specter, which is not on PyPI: Legendre series in a variable."""
+    """Replaces TraceSet of DESI's specter, which is not on PyPI: Legendre series in a variable."""
 
     def __init__(self, coeff, domain):
         self._coeff, (self._xmin, self._xmax) = np.array(coeff), domain
@@ -52,7 +52,7 @@ class TraceSet:
 
 
 class NoCalibration:
-    """Stands in for the calibration data, of which brokenfibers alone would be asked."""
+    """Replaces the calibration data, of which only brokenfibers would be read."""
 
     def __init__(self, headers):
         pass
@@ -63,8 +63,8 @@ class NoCalibration:
 
 @pytest.fixture
 def desispec_script(monkeypatch):
-    """desispec.scripts.trace_shifts, without the files of the instrument that it would read. It needs specter's TraceSet,
-    and its PSF only for external spectra."""
+    """Returns desispec.scripts.trace_shifts without the instrument's files that it would read. It needs specter's
+    TraceSet, and specter's PSF only for external spectra."""
     name = "desispec.scripts.trace_shifts"
     scripts = pytest.importorskip("desispec.scripts")
     if importlib.util.find_spec("specter") is None:
@@ -76,11 +76,11 @@ def desispec_script(monkeypatch):
     monkeypatch.setattr(module, "CalibFinder", NoCalibration)
     monkeypatch.setattr("desispec.qproc.qextract.empty_fibermap", lambda fibres: Table({"FIBER": np.arange(fibres)}))
     yield module
-    del sys.modules[name], scripts.trace_shifts  # it may hold the stand-ins
+    del sys.modules[name], scripts.trace_shifts  # may hold the replacements
 
 
 def moved(hdus, cx, cy):
-    """Moves the traces of a PSF's HDUs by series of shifts. u is that of its own traces."""
+    """Moves the traces of a PSF's HDUs by series of shifts; u is computed from its own traces."""
     columns = hdus["PSF"].header["NPIX_X"]
     u = 2 * legendre.legval(0, hdus["XTRACE"].data.T) / (columns - 1) - 1
     for name, series in zip(TRACES, (cx, cy), strict=True):
@@ -89,8 +89,8 @@ def moved(hdus, cx, cy):
 
 @pytest.fixture(scope="module", params=SCENES.values(), ids=SCENES)
 def shifted(request, tmp_path_factory):
-    """A folder with preproc-r0.fits, the PSF through which it was drawn, psf-stale.fits, whose traces are off, and the
-    spectrum of the sky, sky.dat."""
+    """Returns a folder with preproc-r0.fits, the PSF through which it was drawn, psf-stale.fits with displaced
+    traces, and the spectrum of the sky, sky.dat."""
     folder = tmp_path_factory.mktemp("shifted")
     fibres, rows, series_of_axes = request.param
     run_spex("simulate", "--fibres", fibres, "--rows", rows, "--seed", 3, "--out-dir", folder)
@@ -105,14 +105,14 @@ def shifted(request, tmp_path_factory):
 
 
 def traces(path):
-    """[axis, fibre, wavelength], pixels; 41 wavelengths from end to end of the traces' domain."""
+    """Returns the traces [axis, fibre, wavelength] in pixels at 41 wavelengths from end to end of their domain."""
     with fits.open(path) as hdus:
         return np.array([legendre.legval(np.linspace(-1, 1, 41), hdus[name].data.T) for name in TRACES])
 
 
 def measure(main, folder, degrees, *more):
-    """Errors of the traces [axis, fibre, wavelength] in a PSF that a program writes, and its seconds of processor
-    time."""
+    """Returns the errors of the traces [axis, fibre, wavelength] in a PSF that a program writes, and its processor
+    seconds."""
     output = folder / f"psf-{main.__module__}-{''.join(map(str, degrees))}.fits"
     flags = [text for flag, degree in zip(("xx", "xy", "yx", "yy"), degrees, strict=True) for text in (f"--deg{flag}", degree)]
     files = ["--image", folder / "preproc-r0.fits", "--psf", folder / "psf-stale.fits", "--outpsf", output]
@@ -129,7 +129,7 @@ def test_shifts_in_x_are_five_times_closer_to_the_truth_than_desispecs(desispec_
     sky = ["--spectrum", shifted / "sky.dat"]
     own_errors, own_times = [], []
     for degrees in OF_DESISPEC:
-        # It measures differences between fibres alone in y: the mean of all is not to be compared.
+        # In y, desispec only measures differences between fibres, so the mean of all is not compared.
         errors, seconds = measure(desispec_script.main, shifted, degrees)
         own_errors.append([rms(errors[0]), rms(errors[1] - np.mean(errors[1]))])
         own_times.append(seconds)

@@ -1,4 +1,4 @@
-"""PSFs that psf_from_spots makes: what their files hold, which arguments are refused, and spectra extracted with them."""
+"""PSFs made by psf_from_spots: the contents of their files, refused arguments, and spectra extracted with them."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ GROUP = 3
 
 
 def spot(tilt, width):
-    """An asymmetric image of 9.3 x 9.3 pixels, as a table of samples [row, column]."""
+    """Returns an asymmetric image of 9.3 x 9.3 pixels as samples [row, column]."""
     at = (np.arange(28) - 13.5) / OVERSAMPLING
     column, row = np.meshgrid(at, at)
     core = np.exp(-0.5 * (column**2 + (row - tilt * column) ** 2) / width**2)
@@ -25,7 +25,7 @@ def spot(tilt, width):
 
 @pytest.fixture
 def instrument():
-    """Arguments of an instrument whose wavelength falls with the row."""
+    """Returns arguments for an instrument whose wavelength decreases with the row."""
     t = (WAVES - 15460) / 60
     spots = [[spot(0.2 * position + 0.1 * k, 0.9 + 0.1 * k) for k in range(2)] for position in POSITIONS]
     return {
@@ -45,7 +45,7 @@ def made(path, instrument, **changes):
     return spexd.psf_from_spots(path, **{**instrument, **changes})
 
 
-# The file.
+# ---- The file
 
 
 def test_a_file_holds_what_the_format_says(instrument, tmp_path):
@@ -133,7 +133,7 @@ def test_a_file_is_replaced_only_if_that_is_asked_for(instrument, tmp_path):
     assert fits.getheader(path)["PSFTYPE"] == "SAMPLED-SPOTS"
 
 
-# What is refused.
+# ---- Refused arguments
 
 
 @pytest.mark.parametrize(
@@ -194,18 +194,18 @@ def test_a_file_that_cannot_be_written_is_an_error_that_names_it(instrument, tmp
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
 
 
-# Spectra.
+# ---- Spectra
 
 
 def overlaps(trace, samples, centre, pixels):
-    """The part of each sample [pixel, sample] that lies on each pixel, of an image with `centre` at `trace`."""
+    """Returns the part of each sample [pixel, sample] on each pixel, for an image whose `centre` is at `trace`."""
     left = trace + (np.arange(samples) - centre - 0.5) / OVERSAMPLING + 0.5
     edges = np.arange(pixels)[:, None]
     return np.clip(np.minimum(left + 1 / OVERSAMPLING, edges + 1) - np.maximum(left, edges), 0, None) * OVERSAMPLING
 
 
 def drawn(instrument, wave, light):
-    """The image of spectra [fibre, bin], electron, without noise: every bin's spot, drawn sample by sample."""
+    """Returns the noiseless image of spectra [fibre, bin] in electron: the spot of each bin, drawn sample by sample."""
     pixels = np.zeros((ROWS, COLUMNS))
     spots = instrument["spots"] / instrument["spots"].sum(axis=(2, 3), keepdims=True)
     for fibre, row in enumerate(light):
@@ -225,8 +225,8 @@ GRID = (15420, 15500, 1)
 
 @pytest.fixture
 def scene(instrument, tmp_path):
-    """(psf, image, ivar, light [fibre, bin]), on the grid GRID."""
-    for name in ("x", "y"):  # what interpolation between the samples draws
+    """Returns (psf, image, ivar, light [fibre, bin]) on the grid GRID."""
+    for name in ("x", "y"):  # linear, so that interpolation between samples is exact
         instrument[name] = np.array([np.interp(WAVES, WAVES[[0, -1]], row[[0, -1]]) for row in instrument[name]])
     wave = np.arange(15420, 15500.5, 1)
     phase = np.arange(FIBRES)[:, None]

@@ -1,5 +1,5 @@
-// Clients that go away or read slowly, and a server that is told to stop, with the programs themselves: the
-// server goes on, gives back slot and memory, and serves others within a second.
+// Clients that disappear or read slowly, and a server that is told to stop, with the programs themselves: the
+// server continues, frees slot and memory, and serves others within a second.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -32,8 +32,8 @@ using std::chrono::steady_clock;
 
 // Sanitizers make the engine many times slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr char kJobSeconds[] = "15";  // a small job is done by then
-constexpr int kClientsOfAStage = 1;   // they keep memory of their own: no growth is looked for
+constexpr char kJobSeconds[] = "15";  // a small job is done within this time
+constexpr int kClientsOfAStage = 1;   // sanitizers keep memory of their own, so growth is not checked
 #else
 constexpr char kJobSeconds[] = "8";
 constexpr int kClientsOfAStage = 4;
@@ -42,7 +42,7 @@ const std::chrono::duration<double> kSoon = OnAnIdleMachine(std::chrono::seconds
 
 class ClientFaultTest : public ::testing::Test {
  protected:
-  // A server that has done no job.
+  // Starts a server that has done no job.
   void StartNew(std::vector<std::string> flags) {
     flags.insert(flags.end(), {"--allow-root", folder_.path(), "--threads", "1", "--device", "cpu"});
     spexd_ = std::make_unique<TestServer>(flags);
@@ -50,9 +50,9 @@ class ClientFaultTest : public ::testing::Test {
   }
   void Start(const std::vector<std::string>& flags) {
     StartNew(flags);
-    ExpectServed();  // what the first job takes is no part of a test
+    ExpectServed();  // keeps the first job's memory and time out of the test
   }
-  // A connection of its own.
+  // Returns a channel with its own connection.
   static std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
     grpc::ChannelArguments own;
     own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -68,7 +68,7 @@ class ClientFaultTest : public ::testing::Test {
     client->Signal(SIGKILL);
     EXPECT_EQ(client->Wait(), 128 + SIGKILL);
   }
-  // A job of a client that does as it should; how long it took.
+  // Runs a job of a well-behaved client; returns how long it took.
   std::chrono::duration<double> ExpectServed() {
     const auto since = steady_clock::now();
     bool accepted = false;
@@ -76,7 +76,7 @@ class ClientFaultTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return steady_clock::now() - since;
   }
-  // A small job, with all its results if the status is OK.
+  // Runs a small job. If the status is OK, all its results have arrived.
   grpc::Status Extract(const std::shared_ptr<grpc::Channel>& channel, bool* accepted) {
     grpc::ClientContext context;
     const auto stub = v1::Extraction::NewStub(channel);
@@ -95,8 +95,8 @@ class ClientFaultTest : public ::testing::Test {
     EXPECT_TRUE(!status.ok() || fibres == kFibres) << fibres;
     return status;
   }
-  // Until the server knows that the client is gone, it may refuse others: they would have to wait for its
-  // job.
+  // Until the server notices that the client is gone, it may refuse others, because they would have to wait
+  // for that client's job.
   void ExpectServedSoonAfterKilling(Process* client, double cancelled) {
     Kill(client);
     const auto since = steady_clock::now();
@@ -143,7 +143,7 @@ TEST_F(ClientFaultTest, AClientThatIsKilledAtAnyStageLeavesItsSlotToOthersWithin
 
 TEST_F(ClientFaultTest, MemoryOfClientsThatAreKilledComesBack) {
   Start({"--max-running-jobs", "2"});
-  // So many clients are killed at each stage; how much more memory the server has then.
+  // Kills this number of clients at each stage; returns the relative growth of the server's memory.
   const auto growth = [this] {
     const double before = Metric("process_resident_memory_bytes");
     for (int k = 0; k < kClientsOfAStage; ++k) {
@@ -154,10 +154,10 @@ TEST_F(ClientFaultTest, MemoryOfClientsThatAreKilledComesBack) {
     }
     return Metric("process_resident_memory_bytes") / before - 1;
   };
-  // The heap of each thread takes what a job needs once and keeps it, so the first rounds may grow.
+  // The heap of each thread allocates what a job needs once and keeps it, so the first rounds may grow.
   [[maybe_unused]] double last = growth();
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  if (IsIdleMachine()) {  // elsewhere more threads work at once in some rounds
+  if (IsIdleMachine()) {  // on a busy machine more threads may work at once in some rounds
     for (int round = 1; round < 15 && last > 0.01; ++round) last = growth();
     EXPECT_LE(last, 0.01) << "of " << Metric("process_resident_memory_bytes") << " bytes";
   }
@@ -165,7 +165,7 @@ TEST_F(ClientFaultTest, MemoryOfClientsThatAreKilledComesBack) {
   EXPECT_EQ(Stop(), 0);
 }
 
-// A client that reads its results at a kilobyte a second, from its making to its end.
+// A client that reads its results at a kilobyte per second, from construction to destruction.
 class SlowReader {
  public:
   SlowReader(const std::string& address, const v1::JobHeader& header)
@@ -180,15 +180,15 @@ class SlowReader {
     thread_ = std::thread([this] { Read(); });
   }
   ~SlowReader() {
-    link_.reset();  // so that it ends, whatever the server does
+    link_.reset();  // ends the client, whatever the server does
     thread_.join();
   }
   void Cancel() { context_.TryCancel(); }
   bool ended() const { return ended_; }
 
  private:
-  // 4 KiB that are sent but not yet read. By default gRPC lets megabytes be on their way, which the results
-  // of a small job fit: to the server they would have been read.
+  // Allows 4 KiB to be sent but not yet read. By default gRPC allows megabytes in transit, so the results of
+  // a small job would count as read by the server.
   static grpc::ChannelArguments SmallWindow() {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -212,7 +212,7 @@ class SlowReader {
 
 class SlowReaderTest : public ClientFaultTest {
  protected:
-  // 112 kB of results in bundles of one fibre: minutes on such a link.
+  // 112 kB of results in bundles of one fibre take minutes on such a link.
   std::unique_ptr<SlowReader> MakeSlowReader() const {
     v1::JobHeader header = PathHeader(folder_, 1);
     header.mutable_grid()->set_first(kWaveMin);
@@ -227,7 +227,7 @@ TEST_F(SlowReaderTest, OfAKilobyteASecondSlowsNobodyAndTakesNoMoreThanItsShareOf
   Start({"--max-running-jobs", "1", "--max-result-bytes", "500000"});
   std::vector<std::unique_ptr<SlowReader>> slow;
   for (int k = 0; k < kSlow; ++k) slow.push_back(MakeSlowReader());
-  // Two jobs are done and their results wait; the others of this reader get no slot before it reads.
+  // Two jobs are done and their results wait; the reader's other jobs get no slot until it reads.
   const auto wait = [&] {
     return Metric("spexd_streams") == kSlow && Metric("spexd_jobs_in_flight") == 0 &&
            Metric("spexd_queue_ready_jobs") == kWithoutRoom;
@@ -248,10 +248,10 @@ TEST_F(SlowReaderTest, OfAKilobyteASecondSlowsNobodyAndTakesNoMoreThanItsShareOf
 }
 
 TEST_F(SlowReaderTest, IsCutOffAtTheLimitOfAJobsTime) {
-  StartNew({"--max-job-seconds", kJobSeconds});  // one that learned nothing refuses no job for its estimate
+  StartNew({"--max-job-seconds", kJobSeconds});  // a new server has no estimate by which it could refuse
   const auto slow = MakeSlowReader();
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_jobs_total{outcome=\"deadline_exceeded\"}") == 1; }));
-  // It was done, but for its reader.
+  // The job was done except for its reader.
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_cancellations_total{stage=\"sending\"}") == 1; }));
   EXPECT_TRUE(Eventually([&] { return IsIdle(); }));
   EXPECT_LT(ExpectServed(), kSoon);
@@ -267,7 +267,7 @@ TEST_F(SlowReaderTest, IsCutOffWhereAMessageTakesLongerThanAClientMayStall) {
   EXPECT_EQ(Stop(), 0);
 }
 
-// What a client of the load under which the server is told to stop saw.
+// The clients' view of a server that is told to stop under load.
 struct Load {
   Mutex mutex;
   std::set<std::string> submitted ABSL_GUARDED_BY(mutex);
@@ -280,7 +280,7 @@ class SigtermTest : public ClientFaultTest {
     return {"--max-running-jobs", "2", "--jobs-dir", folder_ / "jobs"};
   }
 
-  // What a call gets that comes while the server stops; from gRPC itself it is CANCELLED.
+  // Returns whether a call was refused because the server is stopping; gRPC itself answers CANCELLED.
   static bool IsRefusal(const grpc::Status& status) {
     return status.error_code() == StatusCode::UNAVAILABLE || status.error_message() == "CANCELLED";
   }
@@ -292,7 +292,7 @@ class SigtermTest : public ClientFaultTest {
     EXPECT_TRUE(status.ok() || IsRefusal(status)) << status.error_code() << " " << status.error_message();
     return status.ok() ? reply.job_id() : "";
   }
-  // One job after the other until the server takes no more. A job that was accepted is done.
+  // Runs one job after the other until the server takes no more. A job that was accepted is done.
   void Work(int number, Load* load) {
     const std::shared_ptr<grpc::Channel> channel = Connect(spexd_->address());
     for (int job = 0;; ++job) {
@@ -314,7 +314,7 @@ class SigtermTest : public ClientFaultTest {
     }
     ++load->refused;
   }
-  // Fibres that the job's results have, once it has ended.
+  // Waits for the job's end; returns the number of fibres in its results.
   uint32_t Watch(const std::string& id) {
     grpc::ClientContext context;
     uint32_t fibres = 0;

@@ -1,5 +1,5 @@
 // The program while its wall clock is set back and forth, or to a time before 1970: deadlines, limits of
-// time, slots and results do not mind. set_clock, which is preloaded, is that clock.
+// time, slots and results are not affected. The clock is set_clock, which is preloaded.
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 
@@ -28,7 +28,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::hours kJump(1);
 constexpr std::chrono::hours kBefore1970(-24 * 366 * 80);
-// What a busy machine may add to a second or two; far less than the jump.
+// The delay that a busy machine may add to a second or two; far less than the jump.
 constexpr std::chrono::seconds kPatience(60);
 
 class ClockTest : public ::testing::Test {
@@ -55,7 +55,8 @@ class ClockTest : public ::testing::Test {
     extraction_ = v1::Extraction::NewStub(channel);
     jobs_ = v1::Jobs::NewStub(channel);
   }
-  // How far the program's wall clock is ahead. The file keeps its place: the program has it mapped.
+  // Sets how far the program's wall clock is ahead. The file is changed in place, because the program has
+  // mapped it.
   void SetClock(std::chrono::nanoseconds ahead) {
     const auto mode =
         std::filesystem::exists(folder_ / "clock") ? std::ios::in | std::ios::out : std::ios::out;
@@ -68,7 +69,7 @@ class ClockTest : public ::testing::Test {
     grpc::ClientContext context;
     std::unique_ptr<ExtractStream> stream;
   };
-  // A job of seconds: a fine grid, whose bundle has many bins.
+  // A job that takes seconds: its fine grid gives its bundle many bins.
   v1::JobHeader LongHeader() const {
     v1::JobHeader header = testing::PathHeader(folder_, kFibres);
     header.mutable_grid()->set_first(kWaveMin);
@@ -82,8 +83,8 @@ class ClockTest : public ::testing::Test {
   }
   static grpc::Status End(Call* call) { return ReadToTheEnd(call->stream.get()); }
   using Calls = std::vector<std::unique_ptr<Call>>;
-  // Takes the server's only slot for far longer than this test, by long jobs one after the other. Waits until
-  // the first runs and the others are in the queue.
+  // Takes the server's only slot for far longer than this test, by consecutive long jobs. Waits until the
+  // first runs and the others are in the queue.
   Calls Occupy() {
     Calls calls;
     for (int k = 0; k < 20; ++k) {
@@ -100,7 +101,7 @@ class ClockTest : public ::testing::Test {
     }
     return calls;
   }
-  // Gives the slot back. Until then there was always a job that had it.
+  // Frees the slot. Until then there was always a job that had it.
   static void Release(const Calls& calls) {
     for (const auto& call : calls) call->context.TryCancel();
     EXPECT_EQ(End(calls.back().get()).error_code(), StatusCode::CANCELLED);
@@ -186,13 +187,13 @@ TEST_F(ClockTest, ResultsStayForTheirTimeAndTheJumpAtMost) {
   SetClock(-kJump);
   const std::string brief = Submit("brief", 1);
   ASSERT_TRUE(Watch(brief).ok());
-  // A job that ends has the others' time looked at.
+  // The end of a job makes the server check the times of the others.
   auto let_one_end = [this, n = 0]() mutable { EXPECT_TRUE(Watch(Submit(absl::StrCat("job ", n++))).ok()); };
   let_one_end();
   EXPECT_EQ(CodeOf(kept), StatusCode::OK);
   const auto end = steady_clock::now() + kPatience;
   while (CodeOf(brief) == StatusCode::OK && steady_clock::now() < end) continue;
-  EXPECT_EQ(CodeOf(brief), StatusCode::NOT_FOUND);  // its whole time was after the jump
+  EXPECT_EQ(CodeOf(brief), StatusCode::NOT_FOUND);  // its whole time has passed since the jump
   SetClock(std::chrono::seconds(11));
   let_one_end();
   while (CodeOf(kept) == StatusCode::OK && steady_clock::now() < end + kPatience) continue;

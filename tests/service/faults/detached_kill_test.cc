@@ -1,5 +1,6 @@
-// The program with detached jobs, killed without warning in every state of a job: each job that was submitted
-// ends, and who watches ends with exactly one copy of each bundle, unless the job was running at three kills.
+// The program with detached jobs, killed without warning in every state of a job. Each job that was submitted
+// ends, and whoever watches it gets exactly one copy of each bundle, unless the job was running at three
+// kills.
 #include <signal.h>
 #include <unistd.h>
 
@@ -31,7 +32,8 @@ using grpc::StatusCode;
 
 constexpr int kBundles = 5;
 
-// Sanitizers make the engine many times slower: with wider bins and fewer jobs tests take as long as without.
+// Sanitizers make the engine many times slower. With wider bins and fewer jobs the tests take as long as
+// without sanitizers.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kStep = 0.4, kFineStep = 0.2;
 constexpr int kManyJobs = 6, kUsualKills = 3;
@@ -40,7 +42,7 @@ constexpr double kStep = 0.2, kFineStep = 0.1;
 constexpr int kManyJobs = 12, kUsualKills = 25;
 #endif
 
-// Of a job of seconds, with or without.
+// For a job that takes seconds, with or without sanitizers.
 constexpr double kLongStep = 0.04;
 
 int FromEnvironment(const char* name, int otherwise) {
@@ -48,7 +50,7 @@ int FromEnvironment(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// All that was ever seen of a job's events. A number that comes again must name the same bytes.
+// Everything that was ever seen of a job's events. A number that is seen again must name the same bytes.
 struct Collected {
   std::map<uint64_t, std::string> events;
   bool ended = false;
@@ -100,8 +102,8 @@ class KillTest : public ::testing::Test {
     return folder_ / absl::StrCat("jobs/jobs/", id, "/", file);
   }
 
-  // Raw arrays for the image, a path for the PSF: both ways of a job's inputs. The grid makes a bundle take
-  // some milliseconds.
+  // Uses raw arrays for the image and a path for the PSF, the two kinds of inputs. The grid makes a bundle
+  // take some milliseconds.
   static v1::JobHeader Header(const std::string& folder, double step = kStep) {
     v1::JobHeader header;
     header.mutable_image()->mutable_raw()->set_name("raw");
@@ -123,7 +125,7 @@ class KillTest : public ::testing::Test {
     stream->Write(request);
     return stream;
   }
-  // The job's id, "" if the server was killed meanwhile.
+  // Submits a job; returns its id, "" if the server was killed meanwhile.
   std::string Submit(const std::string& request_id) {
     return Bring(request_id, Header(folder_.path()),
                  {{.bytes = RawArrays(kRows, kColumns), .end_sha256 = "", .chunk = 1 << 20}});
@@ -142,7 +144,7 @@ class KillTest : public ::testing::Test {
     EXPECT_TRUE(status.ok() || status.error_code() == StatusCode::UNAVAILABLE) << status.error_message();
     return status.ok() ? reply.job_id() : "";
   }
-  // Watches from behind what was seen, until the job's end, `most` events more, or the server's end.
+  // Watches from the last seen event on, until the job's end, `most` further events, or the server's end.
   grpc::Status Watch(const std::string& id, Collected* seen, size_t most = SIZE_MAX) {
     grpc::ClientContext context;
     v1::WatchRequest request;
@@ -167,14 +169,15 @@ class KillTest : public ::testing::Test {
     v1::JobRecord record;
     return Acknowledge(stub_.get(), &context, id, upto, &record);
   }
-  // Jobs that take two seconds in all, and more on a busy machine: one of them is running.
+  // Submits jobs that take two seconds in total, more on a busy machine; one of them is running on return.
   std::vector<std::string> SubmitMany() {
     std::vector<std::string> ids;
     for (int k = 0; k < kManyJobs; ++k) ids.push_back(SubmitByPath(absl::StrCat("job ", k), kFineStep));
     EXPECT_TRUE(spexd_->WaitForLine("\"job_started\""));
     return ids;
   }
-  // Jobs whose results had a file are done. The others end with an error that names it and says why not.
+  // Expects that jobs whose results had a file are done, and that the others end with an error that names the
+  // file and the reason.
   void ExpectLaterOnesEndedWithout(const std::string& why, const std::vector<std::string>& ids) {
     Collected seen;
     EXPECT_THAT(Watch(ids.back(), &seen),
@@ -182,14 +185,14 @@ class KillTest : public ::testing::Test {
                          AllOf(HasSubstr("the job's results cannot be kept: "),
                                HasSubstr(JobFile(ids.back(), "events")), HasSubstr(why))));
     for (const std::string& id : ids) {
-      // The first may still compute when those without a file have ended. Its results cannot be watched:
-      // their file is out of reach.
+      // The first job may still compute when those without a file have ended. Its results cannot be watched,
+      // because their file cannot be reached.
       v1::JobRecord job = Get(id);
       while (job.ended() == 0 && !HasFailure()) job = Get(id);
       EXPECT_TRUE(job.code() == StatusCode::OK || job.code() == StatusCode::RESOURCE_EXHAUSTED) << job.code();
     }
   }
-  // It ended because it was running when the program was killed, for the third time.
+  // Expects that the job ended because it was running when the program was killed for the third time.
   void ExpectGivenUp(const std::string& id, const grpc::Status& watched) {
     EXPECT_THAT(watched, StatusIs(StatusCode::INTERNAL, HasSubstr("and the server died")));
     const v1::JobRecord job = Get(id);
@@ -246,7 +249,7 @@ TEST_F(KillTest, WhileQueuedReadingAndExtractingRunsTheJobsAgain) {
   EXPECT_EQ(Submit(name), first);
   ExpectCompletes(first, &of_first);
   Watch(second, &of_second, 3);
-  // A job that was running at three kills would be given up.
+  // A job that is running at three kills would be given up.
   if (Get(second).runs() < 3 && Get(third).runs() < 3) KillAndStart();
   ExpectCompletes(second, &of_second);
   ExpectCompletes(third, &of_third);
@@ -325,7 +328,7 @@ TEST_F(KillTest, ResultsThatAreDamagedOnceDoneAreNeverServedAndOthersAre) {
 TEST_F(KillTest, JobsThatAreDamagedAreMovedToQuarantineAndOthersAreServed) {
   Start();
   Collected whole, whole_again;
-  std::map<std::string, std::string> damaged;  // ids by the damaged file
+  std::map<std::string, std::string> damaged;  // ids, by the damaged file
   for (const char* file : {"header", "state"}) {
     damaged[file] = Submit(file);
     Collected seen;
@@ -358,12 +361,12 @@ TEST_F(KillTest, JobsThatAreDamagedAreMovedToQuarantineAndOthersAreServed) {
   EXPECT_EQ(Submit("whole"), id);
 }
 
-// A folder that turns read-only.
+// Tests with a folder that becomes read-only.
 class ReadOnlyTest : public KillTest {
  protected:
   void StartWithoutRights() {
     std::vector<std::string> command = Command();
-    // To a superuser no folder is read-only.
+    // For a superuser no folder is read-only.
     if (geteuid() == 0)
       command.insert(command.begin(), {"setpriv", "--bounding-set=-all", "--inh-caps=-all"});
     StartAs(command);
@@ -403,7 +406,7 @@ TEST_F(ReadOnlyTest, EndsJobsWhoseResultsFindNoPlaceByNameAndGoesOn) {
   EXPECT_EQ(spexd_->Wait(), 0);
 }
 
-// The program with a disk of its own for its jobs; needs user namespaces, or root.
+// The program with a separate disk for its jobs; needs user namespaces, or root.
 class OwnDiskTest : public KillTest {
  protected:
   void SetUp() override {
@@ -424,7 +427,7 @@ class OwnDiskTest : public KillTest {
     return ScrapedMetric(absl::StrCat("127.0.0.1:", ports["http_port"].get<int>()),
                          "spexd_detached_disk_full");
   }
-  // To the last byte.
+  // Fills the disk to the last byte.
   static void FillDisk(const std::string& path) {
     std::ofstream filler(path, std::ios::binary);
     ASSERT_TRUE(filler) << path;
@@ -441,7 +444,7 @@ TEST_F(OwnDiskTest, ThatIsReadOnlyIsAStartThatFails) {
   EXPECT_EQ(refused.Wait(), 1);
 }
 
-// Jobs without uploads: as they end, no room comes back.
+// The jobs have no uploads, so their ends free no space.
 TEST_F(OwnDiskTest, ThatIsFullToTheLastByteStillTakesHowJobsEnded) {
   constexpr int kJobs = 8;
   StartAs(CommandOn("size=16m"));
@@ -499,15 +502,15 @@ TEST_F(KillTest, SigtermEndsItCleanlyAndTheNextServerGoesOn) {
   }
 }
 
-// SPEXD_KILLS=500 SPEXD_KILL_SEED=1 detached_kill_test --gtest_filter='*AtRandom*'
+// Example: SPEXD_KILLS=500 SPEXD_KILL_SEED=1 detached_kill_test --gtest_filter='*AtRandom*'
 TEST_F(KillTest, AtRandomLosesNoJobAndNoBundle) {
   const auto seed = static_cast<unsigned>(
       FromEnvironment("SPEXD_KILL_SEED", static_cast<int>(std::random_device()() & 0xffffff)));
   const int kills = FromEnvironment("SPEXD_KILLS", kUsualKills);
   std::cout << "seed " << seed << ", " << kills << " kills\n";
   std::mt19937 random(seed);
-  std::map<std::string, std::string> submitted;  // ids by request ids; "": not yet
-  std::map<std::string, Collected> seen;         // by request ids
+  std::map<std::string, std::string> submitted;  // ids by request id; "": not submitted
+  std::map<std::string, Collected> seen;         // by request id
   std::set<std::string> given_up;                // request ids
   for (int life = 0; life <= kills; ++life) {
     Start();

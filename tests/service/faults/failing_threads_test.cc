@@ -1,5 +1,5 @@
-// Threads that cannot be started: loops do with fewer, tasks and calls are refused with a reason and a delay,
-// and the next ones are served.
+// Threads that cannot be started: loops use fewer threads, tasks and calls are refused with a reason and a
+// delay, and the next ones are served.
 #include "tests/support/failing_threads.h"
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Deadlines through the whole service, on the CPU engine: a bundle that takes a minute is no reason to run
-// on.
+// Deadlines through the whole service, on the CPU engine: a job ends at its deadline even if a bundle would
+// take a minute.
 #include <chrono>
 
 #include "core/extract/cpu/cpu_engine.h"
@@ -15,10 +15,10 @@ namespace {
 using grpc::StatusCode;
 using std::chrono::steady_clock;
 
-// What a job that is stopped may take to end. The jobs here take a minute.
+// The time within which a stopped job must end. The jobs here would take a minute.
 const std::chrono::duration<double> kPromptly = OnAnIdleMachine(std::chrono::seconds(2));
 
-// The CPU engine without its estimates, for which the jobs here would be refused before they begin.
+// The CPU engine without its estimates, because of which the jobs here would be refused.
 class EngineWithoutEstimates : public Engine {
  public:
   EngineInfo Info() const override { return engine_->Info(); }
@@ -36,7 +36,7 @@ class EngineWithoutEstimates : public Engine {
   const std::unique_ptr<Engine> engine_ = MakeCpuEngine({.threads = 1});
 };
 
-// Simulated once: a whole CCD takes many seconds under a sanitizer.
+// Simulated once, because a whole CCD takes many seconds under a sanitizer.
 const absl::StatusOr<Simulation>& Simulated() {
   static const auto* const simulation = new absl::StatusOr<Simulation>(Simulate({.fibres = 25}));
   return *simulation;
@@ -50,7 +50,7 @@ class DeadlineTest : public ServiceTest {
     ASSERT_TRUE(WritePreproc(Simulated()->preproc, folder_ / "preproc.fits", false).ok());
   }
   void StartWithoutEstimates() { Start(std::make_unique<EngineWithoutEstimates>()); }
-  // A bundle of 25 fibres on 4601 bins of 0.05 Angstrom, whose couplings reach hundreds of bins.
+  // A bundle of 25 fibres on 4601 bins of 0.05 Angstrom, whose couplings extend over hundreds of bins.
   v1::JobHeader FineHeader() const {
     v1::JobHeader header = PathHeader();
     header.clear_bundle_size();
@@ -65,7 +65,7 @@ class DeadlineTest : public ServiceTest {
 TEST_F(DeadlineTest, EndsABundleUnderWay) {
   StartWithoutEstimates();
   std::string last;
-  // A busy machine may need longer than that to begin with the bundle.
+  // A busy machine may take longer to begin with the bundle.
   for (std::chrono::seconds time(2); last != "extracting" && time < std::chrono::minutes(1); time *= 2) {
     grpc::ClientContext context;
     const auto deadline = std::chrono::system_clock::now() + time;
@@ -109,7 +109,7 @@ TEST_F(DeadlineTest, ServesTheNextJobAtOnce) {
   EXPECT_LT(answer.summary()->largest_residual(), 1e-10);
 }
 
-// The only slot is that of a job whose frame is one tile an HDU.
+// The only slot is taken by a job whose frame has one tile for each HDU.
 TEST_F(DeadlineTest, ServesTheNextClientWhileAFrameIsDecoded) {
   constexpr int kSide = 4096;
   WriteText(folder_ / "flat.fits.gz", FlatFrame(kSide, kSide));

@@ -53,7 +53,7 @@ std::vector<Error> Errors() {
 struct Moment {
   std::string name;
   At at;
-  int bundles;  // delivered before
+  int bundles;  // delivered before the fault
 };
 std::vector<Moment> Moments() {
   return {{"while it prepares", At::kPrepare, 0},
@@ -72,7 +72,7 @@ class FaultTest : public ServiceTest {
   void Mend() {
     engine_->Set([](auto& b) { b.fault = {}; });
   }
-  // Asks for a grid that no job had: a PSF that is prepared for a grid is not prepared again.
+  // Returns a header with a new grid, because a PSF that is prepared for a grid is not prepared again.
   v1::JobHeader NewHeader() {
     v1::JobHeader header = PathHeader();
     header.mutable_grid()->set_first(kWaveMin);
@@ -112,7 +112,7 @@ class FaultTest : public ServiceTest {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return reply.job_id();
   }
-  // Watches until the job's end; `copies` counts each bundle's.
+  // Watches until the job's end. `copies` counts the copies of each bundle.
   grpc::Status Watch(const std::string& id, std::map<uint32_t, int>* copies) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));

@@ -1,5 +1,5 @@
-// Clients that open more than they use, against the real binary: others are served meanwhile, the flood ends
-// with named errors, and its memory comes back.
+// Clients that open more than they use, against the real program: others are served meanwhile, the flood ends
+// with specific errors, and its memory is freed.
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -46,16 +46,16 @@ class FloodTest : public ::testing::Test {
     options.max_descriptors = max_descriptors;
     spexd_ = std::make_unique<TestServer>(flags, options);
     honest_ = NewStub();
-    ExpectServed();  // what the first job takes is no part of the flood
+    ExpectServed();  // keeps the first job's memory out of the flood
   }
-  // The stub has a connection of its own.
+  // Returns a stub with its own connection.
   std::unique_ptr<v1::Extraction::Stub> NewStub() const {
     grpc::ChannelArguments own;
     own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     return v1::Extraction::NewStub(
         grpc::CreateCustomChannel(spexd_->address(), grpc::InsecureChannelCredentials(), own));
   }
-  // Streams on which nothing is sent.
+  // Opens streams on which nothing is sent.
   static void Open(v1::Extraction::Stub* stub, int count, Calls* calls) {
     for (int k = 0; k < count; ++k) {
       auto call = std::make_unique<Call>();
@@ -69,7 +69,7 @@ class FloodTest : public ::testing::Test {
     stream->Write(request);
   }
   static grpc::Status End(Call* call) { return ReadToTheEnd(call->stream.get()); }
-  // A job of a client that does as it should; how long it took.
+  // Runs a job of a well-behaved client; returns how long it took.
   std::chrono::duration<double> ExpectServed() {
     Call call;
     const auto since = steady_clock::now();
@@ -81,8 +81,8 @@ class FloodTest : public ::testing::Test {
   }
   double Metric(const std::string& series) const { return ScrapedMetric(spexd_->http(), series); }
   double Memory() const { return Metric("process_resident_memory_bytes"); }
-  // Sanitizers keep memory of their own. On a busy machine more threads of gRPC work at once, whose stacks
-  // and pools stay.
+  // Not checked with sanitizers, which keep memory of their own, nor on a busy machine, where more threads of
+  // gRPC work at once and keep their stacks and pools.
   void ExpectMemoryBelow(double most) const {
     if (!IsIdleMachine()) return;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -90,8 +90,8 @@ class FloodTest : public ::testing::Test {
 #endif
   }
   void ExpectMemoryBack(double before) const { ExpectMemoryBelow(1.1 * before); }
-  // Opens so many streams, 250 on a connection, serves a job meanwhile, and ends them. Returns the bytes that
-  // they took.
+  // Opens `streams` streams, 250 on each connection, serves a job meanwhile, and ends them. Returns the bytes
+  // that they took.
   double ServeWhileStreamsIdle(int streams) {
     constexpr int kOnAConnection = 250;
     const double before = Memory();
@@ -191,7 +191,7 @@ TEST_F(FloodTest, AnIdleStreamTakesLessThanAHundredKilobytes) {
   ExpectMemoryBack(before);
 }
 
-// A case of the second tier. What gRPC keeps of the first flood serves the second.
+// A case of the second tier. The memory that gRPC keeps after the first flood serves the second.
 TEST_F(FloodTest, TenThousandIdleStreamsLeaveTheServerAsItWas) {
   constexpr int kStreams = 10000;
   Start({"--header-seconds", "3600", "--max-streams-per-peer", std::to_string(kStreams + 1)});
@@ -203,7 +203,7 @@ TEST_F(FloodTest, TenThousandIdleStreamsLeaveTheServerAsItWas) {
   ExpectMemoryBack(after_one);
 }
 
-// `from`: an address of the loopback network, where it matters whose connection it is.
+// `from`: an address of the loopback network, for tests where the client's address matters.
 FileDescriptor ConnectTo(const std::string& address, const std::string& from = "127.0.0.1") {
   FileDescriptor connection = ConnectOnLoopback(address, {.source = from});
   EXPECT_GE(connection.get(), 0) << from << " cannot connect to " << address;
@@ -215,7 +215,7 @@ TEST_F(FloodTest, ConnectionsBeyondItsDescriptorsAreClosedAndItServesOn) {
   {
     std::vector<FileDescriptor> connections;
     for (int k = 0; k < 300; ++k) connections.push_back(ConnectTo(spexd_->address()));
-    EXPECT_LT(ExpectServed(), kSoon);  // on the connection that it has
+    EXPECT_LT(ExpectServed(), kSoon);  // on the connection that it has already
   }
   const auto later = NewStub();
   grpc::ClientContext context;
@@ -226,8 +226,7 @@ TEST_F(FloodTest, ConnectionsBeyondItsDescriptorsAreClosedAndItServesOn) {
   EXPECT_EQ(HttpGet(spexd_->http(), "/livez").first, 200);
 }
 
-// Beyond what a port may hold, new connections to either port end older ones: to gRPC's those that are
-// silent.
+// Above the limit of a port, new connections end older ones; on gRPC's port, those that are silent.
 TEST_F(FloodTest, IdleConnectionsOfManyPeersToEitherPortLeaveBothServing) {
   Start({"--jobs-dir", folder_ / "jobs"}, 256);
   for (const std::string& flooded : {spexd_->address(), spexd_->http()}) {
@@ -237,7 +236,7 @@ TEST_F(FloodTest, IdleConnectionsOfManyPeersToEitherPortLeaveBothServing) {
     for (const char* page : {"/livez", "/readyz", "/metrics", "/"}) {
       EXPECT_EQ(HttpGet(spexd_->http(), page).first, 200) << page << " while " << flooded << " is flooded";
     }
-    EXPECT_LT(ExpectServed(), kSoon);  // on the connection that it has
+    EXPECT_LT(ExpectServed(), kSoon);  // on the connection that it has already
     honest_ = NewStub();
     EXPECT_LT(ExpectServed(), kSoon) << "on a new connection";
     EXPECT_LT(Metric("process_open_fds"), 256 - 32) << "the reserve is there for jobs";
@@ -266,7 +265,7 @@ class SilentFlood {
             ++opened_;
             if (opened_ <= limit) continue;
             char byte = 0;
-            recv(open.front().get(), &byte, 1, 0);  // waits: the server closes the oldest for the new one
+            recv(open.front().get(), &byte, 1, 0);  // waits: the server closes the oldest
             open.pop_front();
             full_ = true;
             full_.notify_all();
@@ -276,7 +275,7 @@ class SilentFlood {
     over_ = true;
     thread_.join();
   }
-  // Waits until the server has closed one.
+  // Waits until the server has closed a connection.
   void AwaitFull() const { full_.wait(false); }
   int opened() const { return opened_; }
 
@@ -287,7 +286,7 @@ class SilentFlood {
 };
 
 // A case of the second tier: a client that takes longer for its first bytes than thousands of others for a
-// connection is one of them.
+// connection counts as one of them.
 TEST_F(FloodTest, NewClientsAreServedWhileSilentConnectionsComeWithoutEnd) {
   constexpr int kMaxConnections = 2000;
   rlimit limit{};
@@ -321,8 +320,9 @@ TEST_F(FloodTest, ConnectionsOfAPeerBeyondTheLimitAreClosed) {
   EXPECT_TRUE(Eventually([&] { return Metric("spexd_connections") == 1; }));
 }
 
-// Shuts the process's socket that listens at `address` down from outside, as if the system had taken it away.
-// NotFound if there is none; PermissionDenied if nobody may take another's descriptors.
+// Shuts down the process's socket that listens at `address` from outside, as if the system had taken it away.
+// NotFound if there is none; PermissionDenied if the system forbids access to the descriptors of another
+// process.
 absl::Status ShutDownListener(pid_t id, const std::string& wanted) {
   const FileDescriptor process(static_cast<int>(syscall(SYS_pidfd_open, id, 0)));
   for (int number = 3; number < 64; ++number) {

@@ -1,5 +1,5 @@
 // Files that are small on disk and large in memory, sent to the real program: it names value and limit, takes
-// no memory that was not reserved, serves others meanwhile and gives memory back.
+// no memory that was not reserved, serves others meanwhile and frees the memory.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,7 +26,7 @@ using grpc::StatusCode;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // shadow memory and freed blocks that are kept say nothing of the program
+constexpr bool kSanitized = true;  // shadow memory and kept freed blocks hide the program's own use
 #else
 constexpr bool kSanitized = false;
 #endif
@@ -37,11 +37,11 @@ class MemoryTest : public ::testing::Test {
     flags.insert(flags.end(), {"--allow-root", folder_.path(), "--threads", "2"});
     server_ = std::make_unique<TestServer>(flags);
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
-    if (!kSanitized) ServeAsUsual();  // memory is not compared there
+    if (!kSanitized) ServeAsUsual();  // with sanitizers memory is not compared
   }
 
-  // What the server did before the attack: jobs, and four clients that bring three PSFs each, of a usual
-  // size.
+  // Does what the server did before the attack: jobs, and four clients that load three PSFs of a usual size
+  // each.
   void ServeAsUsual() {
     for (int k = 0; k < 3; ++k) ASSERT_TRUE(Extract(Usual()).ok());
     std::vector<std::thread> clients;
@@ -89,7 +89,7 @@ class MemoryTest : public ::testing::Test {
     return UnloadPsf(v1::PsfRegistry::NewStub(channel_).get(), hash);
   }
 
-  // A value of /proc/PID/status in bytes.
+  // Returns a value of /proc/PID/status in bytes.
   int64_t Memory(const std::string& name) {
     std::ifstream file(absl::StrFormat("/proc/%d/status", server_->process().pid()));
     for (std::string line; std::getline(file, line);) {
@@ -100,7 +100,7 @@ class MemoryTest : public ::testing::Test {
   }
 
   // Runs the attack while another client's jobs are served, each within a second. The process may grow by
-  // `max_growth` meanwhile, and on an idle machine by a tenth for good: on a busy one more threads work at
+  // `max_growth` meanwhile, and on an idle machine permanently by a tenth; on a busy one more threads work at
   // once and keep memory.
   template <typename Attack>
   void SurvivesWithin(int64_t max_growth, const Attack& attack) {
@@ -171,7 +171,7 @@ TEST_F(MemoryTest, RefusesAnImageThatIsLargerThanItsBudget) {
 TEST_F(MemoryTest, RefusesFilesThatInflateToMoreThanTheirBudget) {
   const std::string zeros = Gzipped(std::string(160 * kMiB, '\0'));
   WriteText(folder_ / "zeros.gz", zeros);
-  // Two members: the size in the last one's trailer is not that of all.
+  // Two members: the size in the last member's trailer is not the total size.
   WriteText(folder_ / "liar.gz", zeros + Gzipped("x"));
   Start({"--max-input-bytes", "128MiB"});
   SurvivesWithin(160 * kMiB, [&] {
@@ -234,13 +234,13 @@ TEST_F(MemoryTest, RefusesABundleOfTooManyFibresByItsEstimate) {
   });
 }
 
-// The estimate looks at the first, middle and last fibre; the others' spots all lie in one row.
+// The estimate uses the first, middle and last fibre; the spots of the other fibres all lie in one row.
 TEST_F(MemoryTest, RefusesABundleThatIsLargerThanItsEstimateOnceItIsPlanned) {
   Psf psf = StraightPsf(4000, kColumns, 10);
   for (const int fibre : {1, 2, 3, 4, 6, 7, 8}) psf.traces.y.coeff(fibre, 1) = 0;
   ASSERT_TRUE(WritePsf(psf, folder_ / "liar.fits").ok());
   WriteText(folder_ / "flat.fits.gz", FlatFrame(4000, kColumns));
-  // Others are admitted however long this job is expected to take.
+  // Jobs of others are admitted however long this job is expected to take.
   Start({"--max-workspace-bytes", "4GiB", "--max-job-seconds", "864000"});
   SurvivesWithin(128 * kMiB, [&] {
     v1::JobHeader header = Header(folder_ / "flat.fits.gz", folder_ / "liar.fits");

@@ -1,4 +1,4 @@
-// Calls at random: submitted, cancelled, cut off in the middle, given up, on an engine that fails now and
+// Random calls: submitted, cancelled, cut off in the middle or given up, on an engine that fails now and
 // then. Whatever happens, statuses are those of the contract, events keep their bytes, and the server ends
 // idle.
 //
@@ -25,7 +25,7 @@ namespace {
 using grpc::StatusCode;
 
 constexpr int kClients = 4;
-constexpr int kRequests = 12;  // request ids of a client
+constexpr int kRequests = 12;  // request ids of each client
 constexpr int kBundlesOfAJob = 3;
 
 unsigned FromEnvironment(const char* name, unsigned otherwise) {
@@ -33,7 +33,7 @@ unsigned FromEnvironment(const char* name, unsigned otherwise) {
   return text == nullptr ? otherwise : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
 }
 
-// Events of detached jobs that anybody saw: a job's number always names the same bytes.
+// Events of detached jobs that any client saw. A job's number must always name the same bytes.
 class SeenEvents {
  public:
   void Take(const std::string& job, const v1::WatchEvent& message) {
@@ -43,7 +43,7 @@ class SeenEvents {
     const auto [event, added] = events_[job].emplace(message.sequence(), bytes);
     EXPECT_EQ(event->second, bytes) << job << ": event " << message.sequence() << " changed";
   }
-  // Copies of each bundle among the job's events.
+  // Returns the number of copies of each bundle among the job's events.
   std::map<uint32_t, int> Copies(const std::string& job) {
     std::map<uint32_t, int> copies;
     MutexLock lock(&mutex_);
@@ -60,7 +60,7 @@ class SeenEvents {
   std::map<std::string, std::map<uint64_t, std::string>> events_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A client that does one thing after the other; its seed decides which.
+// A client that does one random thing after the other, chosen by its seed.
 class RandomClient {
  public:
   RandomClient(int number, unsigned seed, std::function<std::shared_ptr<grpc::Channel>()> connect,
@@ -94,7 +94,7 @@ class RandomClient {
         return Acknowledge();
     }
   }
-  // Submits what is not submitted yet, and watches all jobs to their end.
+  // Submits what is not yet submitted, and watches all jobs to their end.
   void FinishAll() {
     Reconnect();
     for (int request = 0; request < kRequests; ++request) {
@@ -126,7 +126,7 @@ class RandomClient {
     EXPECT_EQ(known.count(status.error_code()), 1u) << status.error_code() << " " << status.error_message();
   }
 
-  // Sends the raw arrays, or less: false if it stopped before their end.
+  // Sends the raw arrays, or less; returns false if it stopped before their end.
   template <typename Stream, typename Request>
   bool SendArrays(Stream* stream, int chunks_less) {
     const std::string bytes = RawArrays(kRows, kColumns);
@@ -144,7 +144,7 @@ class RandomClient {
     return true;
   }
 
-  // To its end, or given up after some events: cancelled, or dropped without a word.
+  // Extracts to the end, or gives up after some events by cancelling or by dropping the stream.
   void Extract() {
     grpc::ClientContext context;
     SetSomeDeadline(&context);
@@ -178,13 +178,12 @@ class RandomClient {
     v1::SubmitRequest request;
     request.mutable_header()->set_request_id(absl::StrCat("client ", number_, " request ", number));
     *request.mutable_header()->mutable_job() = number % 2 == 0 ? raw_ : by_path_;
-    request.mutable_header()->mutable_job()->set_priority(number %
-                                                          5);  // the more urgent ones push others out
+    request.mutable_header()->mutable_job()->set_priority(number % 5);  // more urgent jobs displace others
     stream->Write(request);
     return stream;
   }
-  // gRPC 1.51 may take a connection that is still being made for one that failed: such a call waits for the
-  // next one.
+  // gRPC 1.51 may treat a connection that is still being made as failed, so such a call waits for the next
+  // one.
   std::string SubmitWhole(int number) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
@@ -223,7 +222,7 @@ class RandomClient {
     return std::next(ids_.begin(), Below(static_cast<int>(ids_.size())))->second;
   }
   uint64_t After(const std::string& id) { return acknowledged_[id]; }
-  // Reads so many events, or to the end; the status is that of the call.
+  // Reads at most `most` events; returns the status of the call.
   grpc::Status WatchFrom(const std::string& id, uint64_t after, int most) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
@@ -258,7 +257,7 @@ class RandomClient {
     const uint64_t upto = 1 + Below(static_cast<int>(last_[id]));
     v1::JobRecord record;
     ExpectOfTheContract(testing::Acknowledge(jobs_.get(), &context, id, upto, &record));
-    acknowledged_[id] = std::max(acknowledged_[id], upto);  // it may be so whatever the status says
+    acknowledged_[id] = std::max(acknowledged_[id], upto);  // it may be acknowledged whatever the status
   }
   void ExpectEachBundleOnce(const std::string& id) {
     const std::map<uint32_t, int> copies = seen_->Copies(id);
@@ -285,7 +284,7 @@ class RandomTest : public ServiceTest {
     options_.max_queued_jobs = 6;
     options_.header_seconds = 300;  // a busy machine with a sanitizer is slow
   }
-  // One job of twenty meets a device that fails.
+  // Makes a device fail in one job of twenty.
   void LetTheEngineFail(unsigned seed) {
     const auto calls = std::make_shared<std::atomic<unsigned>>(seed);
     engine_->Set([&](auto& b) {
@@ -341,7 +340,7 @@ TEST_F(RandomTest, CallsLeaveAnIdleServerAndWholeJobs) {
     });
   }
   std::mt19937 random(seed);
-  while (left > 0) {  // bundles stop and go on
+  while (left > 0) {  // bundles stop and continue
     const int until = left - 10;
     engine_->Set([&](auto& b) {
       b.gate_closed = !b.gate_closed && random() % 2 == 0;

@@ -1,9 +1,9 @@
-"""An independent client of spexd, by grpcio: the messages of the contract, and nothing else of this project.
+"""An independent client of spexd that uses grpcio, the messages of the contract, and nothing else of this project.
 
     client.py SCENARIO ADDRESS FOLDER
 
-Ends with 0 if the server behaved as the scenario says. Lines on stdout tell the test when to change the server; it
-answers by SIGUSR1.
+Exit code 0 if the server behaved as the scenario says. Lines on stdout tell the test when to change the server; the test
+answers with SIGUSR1.
 """
 import hashlib
 import signal
@@ -20,7 +20,7 @@ from spexd.v1 import extraction_pb2, jobs_pb2, registry_pb2, rpc_details_pb2
 EXTRACT = "/spexd.v1.Extraction/Extract"
 SERVICES = {"spexd.v1.Extraction", "spexd.v1.Analysis", "spexd.v1.PsfRegistry", "spexd.v1.Jobs"}
 PATIENCE = 60
-QUEUED_BYTES = 4 << 20  # of the server in `jobs`: more than its inputs have
+QUEUED_BYTES = 4 << 20  # limit of the server in `jobs`; more than its inputs have
 
 
 def wait_for_test():
@@ -28,7 +28,7 @@ def wait_for_test():
 
 
 def call_extract(channel, requests, **options):
-    """The events of a call, and the error that ended it (None: OK)."""
+    """Returns the events of a call, and the error that ended it (None: OK)."""
     call = channel.stream_stream(
         EXTRACT,
         request_serializer=extraction_pb2.ExtractRequest.SerializeToString,
@@ -100,7 +100,7 @@ def expect(error, code, *words):
 
 
 def ends(status, words, call):
-    """The call ends with this status."""
+    """Checks that the call ends with this status."""
     try:
         call()
     except grpc.RpcError as error:
@@ -110,7 +110,7 @@ def ends(status, words, call):
 
 
 def expect_delay(error):
-    """A delay in RetryInfo, and the same in grpc-retry-pushback-ms."""
+    """Checks that the error has a delay in RetryInfo, and the same in grpc-retry-pushback-ms."""
     trailers = dict(error.trailing_metadata())
     status = rpc_details_pb2.RpcStatus.FromString(trailers["grpc-status-details-bin"])
     assert status.code == error.code().value[0] and status.message == error.details()
@@ -121,7 +121,7 @@ def expect_delay(error):
 
 
 def jobs(channel, folder):
-    """What clients' jobs end with on a server that works."""
+    """Checks the ends of clients' jobs on a server that works."""
     code = grpc.StatusCode
     events, error = call_extract(channel, [header(folder)])
     assert error is None, error
@@ -149,7 +149,7 @@ def jobs(channel, folder):
     for path in ("/spexd.v1.Extraction/NoSuchCall", "/spexd.v2.Extraction/Extract"):
         ends(code.UNIMPLEMENTED, "", lambda: unary(
             channel, path, extraction_pb2.GetCapabilitiesRequest(), extraction_pb2.Capabilities))
-    # Alone beyond a limit: no delay would help.
+    # The job alone exceeds a limit, so no delay would help.
     error = call_extract(channel, [header(folder, upload=bytes(2 * QUEUED_BYTES))])[1]
     expect(error, code.RESOURCE_EXHAUSTED, "--max-queued-bytes")
     assert not {"grpc-retry-pushback-ms", "grpc-status-details-bin"} & dict(error.trailing_metadata()).keys()
@@ -165,7 +165,7 @@ def jobs(channel, folder):
 
 
 def detached(channel, folder):
-    """What calls of detached jobs end with."""
+    """Checks the ends of calls for detached jobs."""
     code = grpc.StatusCode
     first = submit(channel, "night 7", header(folder))
     assert not first.existed
@@ -185,14 +185,14 @@ def detached(channel, folder):
 
 
 def cancelled(channel, folder):
-    """A detached job that is cancelled while it waits: its Watch ends with the server's own CANCELLED."""
+    """Checks a detached job that is cancelled while it waits: its Watch ends with the server's own CANCELLED."""
     job = submit(channel, "night 7", header(folder))
     unary(channel, "/spexd.v1.Jobs/CancelJob", jobs_pb2.CancelJobRequest(job_id=job.job_id), jobs_pb2.JobRecord)
     ends(grpc.StatusCode.CANCELLED, "", lambda: watch(channel, job.job_id))
 
 
 def limits(channel, folder):
-    """A full queue, a limit of time, a deadline and cancellation, on a server that takes one job."""
+    """Checks a full queue, a limit of time, a deadline and cancellation, on a server that takes one job."""
     code, released = grpc.StatusCode, threading.Event()
     extract = channel.stream_stream(
         EXTRACT,
@@ -220,7 +220,7 @@ def limits(channel, folder):
 
 
 def internal(channel, folder):
-    """An engine that fails for a reason of its own, then one whose device fails."""
+    """Checks an engine that fails for an internal reason, then one whose device fails."""
     expect(call_extract(channel, [header(folder)])[1], grpc.StatusCode.INTERNAL, "broken")
     print("failed", flush=True)
     wait_for_test()
@@ -230,7 +230,7 @@ def internal(channel, folder):
 
 
 def access(channel, folder):
-    """Who is not known, and who may only look."""
+    """Checks callers that are unknown, and callers that may only read."""
     code = grpc.StatusCode
     ask = ("/spexd.v1.Extraction/GetCapabilities", extraction_pb2.GetCapabilitiesRequest(), extraction_pb2.Capabilities)
     for metadata in (None, [("authorization", "Bearer nobody-knows-it")]):
@@ -242,7 +242,7 @@ def access(channel, folder):
 
 
 def health(channel, folder):
-    """Check and Watch while the server begins to drain; then jobs are refused."""
+    """Checks Check and Watch while the server begins to drain, and that jobs are then refused."""
     check = "/grpc.health.v1.Health/Check"
     serving = health_pb2.HealthCheckResponse.ServingStatus
     for service in ("", *SERVICES):
@@ -267,7 +267,7 @@ def health(channel, folder):
 
 
 def reflection(channel, folder):
-    """The server describes its own services: enough to build the contract's messages from nothing."""
+    """Checks that the server describes its own services well enough to build the contract's messages from nothing."""
     ask = channel.stream_stream(
         "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
         request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,

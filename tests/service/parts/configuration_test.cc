@@ -1,4 +1,4 @@
-// Options from a file, the environment and flags, and what the documentation says of them.
+// Options from a file, the environment and flags, and their documentation.
 #include "server/config/configuration.h"
 
 #include <algorithm>
@@ -267,7 +267,8 @@ TEST(DescriptorBudget, LeavesEachPortItsShareAndTheJobsAReserve) {
   }
 }
 
-// The table of docs/spexd.md, from the definitions: if this fails, put what it expects there.
+// Compares the table in docs/spexd.md with the definitions. If this fails, copy what it expects into the
+// document.
 TEST(Options, AreDocumentedAsTheyAre) {
   std::string table, group;
   for (const Option& option : OptionTable()) {

@@ -1,5 +1,5 @@
-// Connections are accepted, counted, and refused for limits; silent ones make room for others; the listener
-// itself goes on.
+// Connections are accepted, counted, and refused because of limits; silent ones make room for others; the
+// listener itself continues.
 #include "server/front/connection_listener.h"
 
 #include <arpa/inet.h>
@@ -66,7 +66,7 @@ class ConnectionListenerTest : public ::testing::Test {
     clients_.push_back(std::move(client));
   }
   static void Greet(const FileDescriptor& client) { send(client.get(), "P", 1, MSG_NOSIGNAL); }
-  // Clients that send something, as gRPC's do.
+  // Connects clients that send something, as gRPC's clients do.
   void Connect(int count) {
     for (int k = 0; k < count; ++k) {
       Connect(NewSocket());
@@ -77,7 +77,7 @@ class ConnectionListenerTest : public ::testing::Test {
     for (int k = 0; k < count; ++k) Connect(NewSocket(from));
   }
   const FileDescriptor& client(int number) const { return *std::next(clients_.begin(), number); }
-  // Waits for a client's connection to be closed.
+  // Waits until a client's connection is closed.
   static void AwaitClosed(const FileDescriptor& client) {
     char byte = 0;
     EXPECT_LE(recv(client.get(), &byte, 1, 0), 0);
@@ -86,7 +86,7 @@ class ConnectionListenerTest : public ::testing::Test {
     char byte = 0;
     return recv(client.get(), &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
   }
-  // Waits until so many connections were taken or refused.
+  // Waits until this number of connections was taken or refused.
   void Await(size_t connections) {
     MutexLock lock(&mutex_);
     while (taken_.size() + refused_ < connections) changed_.Wait(&mutex_);
@@ -109,7 +109,7 @@ class ConnectionListenerTest : public ::testing::Test {
   }
 
   testing::TempFolder folder_;
-  std::string path_;  // "": the port
+  std::string path_;  // "": listens on the port
   int port_ = 0;
   std::optional<ListeningSockets> sockets_;
   std::list<FileDescriptor> clients_;
@@ -133,7 +133,7 @@ TEST_F(ConnectionListenerTest, RefusesWhatExceedsItsLimitUntilOneIsClosed) {
   CloseOneTaken();
   EXPECT_EQ(listener_->connections(), 2);
   Connect(1);
-  Await(5);  // one fewer is held, one more came
+  Await(5);  // one fewer is held, one more has arrived
   EXPECT_EQ(listener_->connections(), 3);
   EXPECT_EQ(listener_->refused(), 2);
 }
@@ -152,7 +152,7 @@ TEST_F(ConnectionListenerTest, PassesAConnectionOnOnceItsClientHasSentSomething)
   Listen();
   Accept({.connections = 2, .of_a_peer = 2});
   ConnectSilently(1);
-  Connect(1);  // accepted later, passed on first
+  Connect(1);  // accepted later, but passed on first
   Await(1);
   EXPECT_EQ(taken(), 1u);
   EXPECT_EQ(listener_->connections(), 2);
@@ -222,13 +222,13 @@ TEST_F(ConnectionListenerTest, ASilentConnectionThatItsClientClosedIsInNobodysWa
 
 TEST_F(ConnectionListenerTest, GoesOnWhenThereAreNoDescriptorsLeft) {
   Listen();
-  Connect(5);  // they wait in the kernel's queue
+  Connect(5);  // these connections wait in the kernel's queue
   const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
   close(next);
   rlimit limit{}, low{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   low = limit;
-  low.rlim_cur = static_cast<rlim_t>(next) + 4;  // two of its own and two connections
+  low.rlim_cur = static_cast<rlim_t>(next) + 4;  // for two of its own and two connections
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
   Accept({.connections = 100, .of_a_peer = 100});
   Await(5);
@@ -245,7 +245,7 @@ TEST_F(ConnectionListenerTest, GoesOnWhenThereAreNoDescriptorsLeft) {
 TEST_F(ConnectionListenerTest, ClosesSilentConnectionsWhenThereAreNoDescriptorsLeft) {
   Listen();
   ConnectSilently(5);
-  FileDescriptor later = NewSocket();  // while there are descriptors
+  FileDescriptor later = NewSocket();  // made while there are descriptors
   const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
   close(next);
   rlimit limit{}, low{};
@@ -254,7 +254,7 @@ TEST_F(ConnectionListenerTest, ClosesSilentConnectionsWhenThereAreNoDescriptorsL
   low.rlim_cur = static_cast<rlim_t>(next) + 4;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
   Accept({.connections = 100, .of_a_peer = 100});
-  Await(3);  // refused
+  Await(3);  // three are refused
   Connect(std::move(later));
   Greet(clients_.back());
   Await(5);

@@ -1,6 +1,6 @@
-// How often pixel data are copied between gRPC's memory and core's, in a server, and between a file and its
-// messages, in a client (docs/performance.md). Counted are the bytes of large blocks that operator new gives,
-// where strings and messages lie; of arrays, the addresses.
+// Counts how often pixel data are copied: between gRPC's memory and core's in a server, and between a file
+// and its messages in a client (docs/performance.md). It counts the bytes of large blocks from operator new,
+// in which strings and messages lie; for arrays it compares addresses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 namespace {
 
 constexpr size_t kLarge = 32 << 10;
-std::atomic<size_t> large_bytes = 0;  // of all large blocks so far
+std::atomic<size_t> large_bytes = 0;  // in all large blocks so far
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void* operator new(size_t bytes) {
   if (void* const memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
-// Not inlined: GCC would take malloc and delete for a mismatch.
+// Not inlined, because GCC would consider malloc and delete a mismatch.
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
@@ -46,12 +46,12 @@ namespace {
 constexpr size_t kChunk = size_t{1} << 20;  // of an upload
 constexpr size_t kSlice = 100000;           // of what gRPC receives
 
-// Whether one block lies within another.
+// Returns whether one block lies within another.
 bool LiesIn(absl::string_view inner, absl::string_view outer) {
   return inner.data() >= outer.data() && inner.data() + inner.size() <= outer.data() + outer.size();
 }
 
-// A stream's messages after its header, as they come in gRPC's slices.
+// A stream's messages after its header, in slices as gRPC receives them.
 class UploadedImage {
  public:
   explicit UploadedImage(size_t bytes) {
@@ -70,7 +70,7 @@ class UploadedImage {
   }
   const std::string& bytes() const { return bytes_; }
 
-  // The inputs of the job, received as JobCall does it.
+  // Returns the inputs of the job, received as JobCall receives them.
   JobInputs Receive(const v1::JobHeader& header) const {
     absl::StatusOr<InputReceiver> receiver = InputReceiver::Make(header, int64_t{1} << 30);
     EXPECT_TRUE(receiver.ok()) << receiver.status();
@@ -106,7 +106,7 @@ TEST(CopiesInAServer, UploadedArraysAreCopiedOnceBeforeTheyAreDecoded) {
   header.mutable_psf()->set_psf_hash("known");
   const size_t before = large_bytes;
   const JobInputs inputs = image.Receive(header);
-  EXPECT_EQ(large_bytes - before, image.bytes().size() + 1);  // a string's zero
+  EXPECT_EQ(large_bytes - before, image.bytes().size() + 1);  // plus a string's terminating zero
   ASSERT_TRUE(inputs.raw_image.has_value());
   EXPECT_TRUE(inputs.raw_image->bytes == image.bytes());
   EXPECT_EQ(PlanesOf(*inputs.raw_image).pixels, inputs.raw_image->bytes.data());

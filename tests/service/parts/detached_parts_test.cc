@@ -1,4 +1,4 @@
-// The parts of detached jobs alone: disk space, order, and the folders they lie in.
+// The parts of detached jobs on their own: disk space, order, and their folders.
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,12 +15,12 @@
 
 namespace {
 
-// The inode of what was synced last.
+// The inode that was synced last.
 std::atomic<ino_t> last_synced = 0;
 
 }  // namespace
 
-// Replaces fsync of the whole program, which notes what it is called for.
+// Replaces fsync of the whole program with a version that records the inode.
 extern "C" int fsync(int file) {
   struct stat status;
   if (fstat(file, &status) == 0) last_synced = status.st_ino;
@@ -127,7 +127,7 @@ TEST(DiskSpace, TakesNoMoreJobsThanMayBeKept) {
   EXPECT_TRUE(space.Take("me", 10, 10).ok()) << "results of a job that is there";
   ASSERT_TRUE(space.TakeForInputs("you", 10).ok());
   EXPECT_THAT(space.TakeForInputs("him", 10).message(), HasSubstr("--jobs-max-kept is 3"));
-  space.Give("me", 10);  // no job is gone yet
+  space.Give("me", 10);  // no job is removed yet
   EXPECT_FALSE(space.TakeForInputs("him", 10).ok());
   space.GiveJob("me", 10);
   EXPECT_TRUE(space.TakeForInputs("him", 10).ok());

@@ -10,7 +10,7 @@
 namespace spexd {
 namespace {
 
-// An engine that is well, except for its first answer. That answer comes only when the test lets it.
+// An engine that is healthy, except for its first answer, which comes only when the test allows it.
 class HangingEngine : public Engine {
  public:
   EngineInfo Info() const override { return {}; }

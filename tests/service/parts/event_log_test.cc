@@ -1,4 +1,4 @@
-// The event log of a detached job alone: what is read back, and what it does with damage of any byte.
+// The event log of a detached job on its own: what is read back, and how damage of any byte is handled.
 #include "server/detached/store/event_log.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ v1::ExtractEvent SummaryPiece(bool last) {
 class EventLogTest : public ::testing::Test {
  protected:
   absl::StatusOr<EventLogWriter> Open(uint64_t shown = 0) { return EventLogWriter::Open(path_, kId, shown); }
-  // An event log of five events in three groups: the frame's information, two bundles.
+  // Writes an event log of five events in three groups: the frame's information and two bundles.
   void Write() {
     auto log = Open();
     ASSERT_TRUE(log.ok()) << log.status();
@@ -57,7 +57,7 @@ class EventLogTest : public ::testing::Test {
     }
     ASSERT_TRUE(log->Commit().ok());
   }
-  // The events that can be read up to `last`, and how reading ended.
+  // Returns the events that can be read up to `last`, and how reading ended.
   std::pair<std::vector<std::string>, absl::Status> ReadAll(uint64_t last, uint64_t after = 0) const {
     EventLogReader reader(path_, kId, after);
     std::vector<std::string> events;
@@ -71,7 +71,7 @@ class EventLogTest : public ::testing::Test {
 
   TempFolder folder_;
   const std::string path_ = folder_ / "events";
-  std::vector<int64_t> ends_;  // of the groups
+  std::vector<int64_t> ends_;  // ends of the groups, in bytes
 };
 
 TEST_F(EventLogTest, GivesBackWhatWasAppendedFromAnyEventOn) {
@@ -91,7 +91,7 @@ TEST_F(EventLogTest, IsCutBehindItsLastWholeGroupAndGoesOnThere) {
   {
     auto log = Open(5);
     ASSERT_TRUE(log.ok()) << log.status();
-    ASSERT_TRUE(log->Append({BundlePiece(2, false)}).ok());  // and then the server dies
+    ASSERT_TRUE(log->Append({BundlePiece(2, false)}).ok());  // then the server dies
   }
   auto log = Open(5);
   ASSERT_TRUE(log.ok()) << log.status();
@@ -107,8 +107,8 @@ TEST_F(EventLogTest, IsCutBehindItsLastWholeGroupAndGoesOnThere) {
   EXPECT_THAT(ReadAll(7).first, SizeIs(7));
 }
 
-// Whatever byte of an event log is damaged: what is served is what was written, or there is an error that
-// names the file; and a run that goes on keeps what was shown, or says that it cannot.
+// Whatever byte of an event log is damaged, events that are served equal those written, or there is an error
+// that names the file. A run that continues keeps the events that were shown, or reports that it cannot.
 TEST_F(EventLogTest, ServesNothingWrongWhateverByteIsDamaged) {
   Write();
   const std::string good = ReadBytes(path_);
@@ -125,7 +125,7 @@ TEST_F(EventLogTest, ServesNothingWrongWhateverByteIsDamaged) {
     EXPECT_FALSE(shown.ok()) << "byte " << at;
     EXPECT_EQ(ReadBytes(path_), bad) << "what cannot be mended stays, byte " << at;
     const auto unseen = Open(0);
-    // The version's own bytes may also name another version.
+    // The damaged bytes of the version may name another version.
     if (absl::IsFailedPrecondition(unseen.status())) continue;
     ASSERT_TRUE(unseen.ok()) << unseen.status() << ", byte " << at;
     const uint64_t last = unseen->content().last_sequence;
@@ -155,7 +155,7 @@ TEST_F(EventLogTest, ServesNothingWrongWhereverItIsCutOff) {
   }
 }
 
-// Found by fuzzing. A checksum is right wherever the sender of an event was wrong.
+// A case that fuzzing found. The checksum of an event is right even if its sender was wrong.
 TEST_F(EventLogTest, TellsOfAnEventThatStatesMoreBytesThanItHas) {
   std::string file = EventLogHeader(kId);
   AppendRecord(1, absl::HexStringToBytes("22fcffffff043a003a0092ff2880808004"), &file);

@@ -1,4 +1,4 @@
-// The operator's HTTP port among clients that are slow, endless or many.
+// The operator's HTTP port with clients that are slow, endless or many.
 #include "server/front/http_server.h"
 
 #include <httplib.h>
@@ -19,10 +19,10 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(60);  // a test that waits longer has failed
 
-// A connection of which each byte is the test's own.
+// A connection whose bytes the test controls.
 class RawConnection {
  public:
-  // `from`: its own address.
+  // `from`: the connection's own address.
   explicit RawConnection(int port, const char* from = "127.0.0.1")
       : socket_(testing::ConnectOnLoopback("127.0.0.1:" + std::to_string(port), {.source = from})) {
     EXPECT_GE(socket_.get(), 0);
@@ -34,7 +34,7 @@ class RawConnection {
     return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
   }
-  // All that comes until the server ends the connection; "still open" if it does not.
+  // Returns everything that arrives until the server ends the connection; "still open" if it does not.
   std::string ReadToEnd() const {
     std::string all;
     char piece[4096];
@@ -126,7 +126,7 @@ TEST_F(HttpServerTest, EndsAnEndlessRequestLineAndEndlessHeaders) {
   for (const std::string& begin : {std::string("GET /"), std::string("GET / HTTP/1.1\r\nX: ")}) {
     const RawConnection connection(http_->port());
     bool open = connection.Send(begin);
-    // Far more than the limit, and than the buffers between.
+    // Far more than the limit and the buffers in between.
     for (int k = 0; k < 256 && open; ++k) open = connection.Send(std::string(64 << 10, 'a'));
     EXPECT_FALSE(open);
     EXPECT_NE(connection.ReadToEnd(), "still open");
@@ -156,7 +156,7 @@ TEST_F(HttpServerTest, AConnectionBeyondAPeersLimitEndsItsOldestWhateverThatHasS
     }
     EXPECT_EQ(Get("/livez").first, 200);
     EXPECT_NE(idle[0].ReadToEnd(), "still open");
-    EXPECT_LE(refused_, 1);  // the pages of those that asked may have been sent before
+    EXPECT_LE(refused_, 1);  // pages of connections that had asked may have been sent before
   }
 }
 

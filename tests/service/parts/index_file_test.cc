@@ -1,5 +1,5 @@
-// The index of detached jobs: a start with it finds what a start without it would, whatever happened
-// meanwhile.
+// The index of detached jobs: a start with it finds what a start without it would find, whatever happened in
+// between.
 #include "server/detached/store/index_file.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 class IndexFileTest : public JobStoreTest {
  protected:
   std::string Index() const { return Folder() + "/index"; }
-  // A start that reads the job's files moves it to quarantine.
+  // Removes files so that a start that reads them moves the job to quarantine.
   void LoseFiles(const std::string& id) const {
     fs::remove(Path(id, "header"));
     fs::remove(Path(id, "state"));
@@ -186,7 +186,7 @@ TEST_F(IndexFileTest, IsRemovedIfItCannotTellThatAJobChanged) {
     store->RenewIndex();
     ASSERT_GT(fs::file_size(Index()), 2 * kStateBytes);
     {
-      const FileSizeLimit limit(2 * kStateBytes);  // states can be written
+      const FileSizeLimit limit(2 * kStateBytes);  // states can still be written
       ASSERT_TRUE(store->Acknowledge(me_, ids[7], 3).ok());
     }
     EXPECT_FALSE(fs::exists(Index()));
@@ -205,7 +205,7 @@ TEST_F(IndexFileTest, IsWrittenAgainOnceItLacksManyJobs) {
     AddEnded(store.get(), request_id);
     store->RenewIndex();
     const std::string lines = ReadBytes(Index());
-    return std::max<int64_t>(0, std::count(lines.begin(), lines.end(), '\n') - 1);  // but the first
+    return std::max<int64_t>(0, std::count(lines.begin(), lines.end(), '\n') - 1);  // without the first line
   };
   EXPECT_EQ(listed_after("1"), 0);
   EXPECT_EQ(listed_after("2"), 0);

@@ -1,4 +1,4 @@
-// What tests of detached jobs on disk share.
+// Helpers for tests of detached jobs on disk.
 #ifndef SPEXD_TESTS_SERVICE_PARTS_JOB_FILES_H_
 #define SPEXD_TESTS_SERVICE_PARTS_JOB_FILES_H_
 
@@ -21,12 +21,12 @@
 
 namespace spexd::testing {
 
-// A record of a job's files with the right checksum.
+// Returns a record for a job's files, with its checksum.
 inline std::string SealedRecord(const std::string& json) {
   return absl::StrCat(absl::Hex(Crc32c(json), absl::kZeroPad8), " ", json, "\n");
 }
 
-// While it lives, no file can be written beyond this size.
+// While it exists, no file can grow beyond this size.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
@@ -76,9 +76,9 @@ class JobStoreTest : public ::testing::Test {
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted->job.id;
   }
-  // Of a store that is opened for it.
+  // Adds a job, using a store opened only for this.
   std::string AddAndClose(const std::string& request_id) { return Add(Open().get(), request_id); }
-  // A run that wrote `last` events, of which all were shown.
+  // Records a run that wrote `last` events, all of which were shown.
   static void Show(JobStore* store, const std::string& id, uint64_t last) {
     EventLogContent content;
     content.last_sequence = last;
@@ -87,7 +87,7 @@ class JobStoreTest : public ::testing::Test {
     EXPECT_TRUE(store->ReserveForResults(id, content.bytes).ok());
     EXPECT_TRUE(store->Show(id, content, 5).ok());
   }
-  // A job that ended with three events, and that nothing uses.
+  // Adds a job that ended with three events and that nothing uses.
   std::string AddEnded(JobStore* store, const std::string& request_id) const {
     const std::string id = Add(store, request_id);
     Show(store, id, 3);
@@ -100,7 +100,7 @@ class JobStoreTest : public ::testing::Test {
   std::string Path(const std::string& id, const std::string& file) const {
     return absl::StrCat(Folder(), "/jobs/", id, "/", file);
   }
-  // The names in a folder of the jobs folder.
+  // Returns the names in a subfolder of the jobs folder.
   std::vector<std::string> In(const std::string& folder) const {
     std::vector<std::string> names;
     std::error_code none;

@@ -1,4 +1,4 @@
-// Frames from the results of detached jobs: jobs of a server for their values, jobs of a store for refusals.
+// Frames from the results of detached jobs. Jobs of a server give values, jobs of a store give refusals.
 #include "server/detached/job_frame.h"
 
 #include <memory>
@@ -30,8 +30,8 @@ class JobFrameTest : public ServiceTest {
     engine_->Set([](auto& behaviour) { behaviour.reshape = ReshapeToSpectra; });
   }
 
-  // Runs a job on a server to its end, stops the server and opens its store. Leaves what a client that
-  // watches assembles in `watched_`.
+  // Runs a job on a server to its end, stops the server and opens its store. Puts the frame that a watching
+  // client assembles into `watched_`.
   void RunJob(const v1::JobHeader& header) {
     Start();
     const auto jobs = v1::Jobs::NewStub(NewChannel());
@@ -59,7 +59,7 @@ class JobFrameTest : public ServiceTest {
     SPEXD_ASSIGN_OR_RETURN(const JobFrame frame, JobFrame::Open(store_.get(), kCaller, id_));
     return frame.Read({});
   }
-  // All that a file has of the frame.
+  // Returns the bytes of the frame's file.
   std::string BytesOf(const Frame& frame) const {
     const std::string path = folder_ / "frame.fits";
     EXPECT_TRUE(WriteFrame(frame, path).ok());
@@ -152,7 +152,7 @@ TEST_F(JobFrameTest, IsNeverMadeOfDamagedResults) {
   EXPECT_TRUE(Read().ok());
 }
 
-// A job of a store that ended well with these events.
+// Adds a job to a store that ended well with these events.
 std::string AddEndedWith(JobStore* store, const std::string& id,
                          const std::vector<v1::ExtractEvent>& events) {
   absl::StatusOr<EventLogWriter> log = EventLogWriter::Open(store->folder().EventsPath(id), id, 0);

@@ -1,4 +1,4 @@
-// The queue among many threads: what it decides is tested with Schedule.
+// The queue with many threads. Schedule's tests cover its decisions.
 #include "server/admission/job_queue.h"
 
 #include <gtest/gtest.h>
@@ -38,9 +38,9 @@ TEST(JobQueueThreads, KeepTheirSlotsApartAndLeaveNothingBehind) {
         continue;
       }
       const auto granted = std::make_shared<std::promise<void>>();
-      if (pick(0, 9) == 0) continue;  // leaves before all its input came
+      if (pick(0, 9) == 0) continue;  // leaves before all its input has arrived
       ticket->Join([granted] { granted->set_value(); });
-      if (pick(0, 9) == 0) continue;  // leaves the queue, or has a slot that it has not noticed
+      if (pick(0, 9) == 0) continue;  // leaves the queue, or has a slot without having noticed it
       granted->get_future().wait();
       EXPECT_LE(++running, kSlots);
       ticket->SetEngineEstimate(0.001);

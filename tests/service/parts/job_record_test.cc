@@ -1,4 +1,4 @@
-// What the files of a detached job say of it, whatever happens to their bytes; and the index of the jobs.
+// The files of a detached job, whatever happens to their bytes, and the index of the jobs.
 #include "server/detached/store/job_record.h"
 
 #include <iterator>
@@ -15,7 +15,8 @@ namespace {
 
 class JobRecordTest : public ::testing::Test {
  protected:
-  // Bits to flip in a byte: a digit becomes another one, and a letter changes its case or is none any more.
+  // Bits to flip in a byte: a digit becomes another digit, and a letter changes its case or stops being a
+  // letter.
   static constexpr int kFlips[] = {0x01, 0x10, 0x20, 0x80};
   static constexpr int64_t kLargest = int64_t{1} << 62, kLargestBytes = int64_t{1} << 50;
 
@@ -82,7 +83,7 @@ class JobRecordTest : public ::testing::Test {
     EXPECT_EQ(Submitted(listed), Submitted(without_header));
     EXPECT_EQ(Happened(listed), Happened(job));
   }
-  // The record with a value changed, or none (null), and the right checksum.
+  // Returns the record with a value changed or removed (null), and with the right checksum.
   static std::string With(const std::string& record, const std::string& name, const nlohmann::json& value) {
     nlohmann::json fields = nlohmann::json::parse(record.substr(9));
     fields[name] = value;

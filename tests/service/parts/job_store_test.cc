@@ -98,7 +98,7 @@ TEST_F(JobStoreTest, TakesTheStateBeforeWhereTheLastOneIsDamaged) {
   }
   std::string state = ReadBytes(Path(id, "state"));
   ASSERT_THAT(state, SizeIs(2 * kStateBytes));
-  state.replace(0, 100, std::string(100, 'x'));  // the second change
+  state.replace(0, 100, std::string(100, 'x'));  // damages the second change
   WriteBytes(Path(id, "state"), state);
   const auto store = Open();
   EXPECT_EQ(store->stats().quarantined, 0);
@@ -114,7 +114,7 @@ TEST_F(JobStoreTest, MovesWhatIsNoJobToQuarantineAndDeletesNothing) {
   fs::create_directory(jobs + empty);
   fs::create_directory(jobs + "a folder");
   WriteBytes(jobs + "a folder/file", "in a folder");
-  fs::copy(jobs + id, jobs + other);  // the job of another name
+  fs::copy(jobs + id, jobs + other);  // a copy under another job's id
   fs::create_directory_symlink(jobs + id, jobs + link);
   const auto store = Open();
   EXPECT_THAT(In("jobs"), ElementsAre(id));
@@ -349,7 +349,7 @@ TEST_F(JobStoreTest, RemovesJobsWhoseTimeHasPassedBesideThoseInUse) {
     bool cancelled = false;
     ASSERT_TRUE(store->Cancel(me_, ids.back(), &cancelled).ok());
   }
-  store->CleanUp(ids[1]);  // the first one still runs
+  store->CleanUp(ids[1]);  // the first one is still running
   EXPECT_EQ(store->RemoveExpired(), 1);
   EXPECT_TRUE(store->Get(me_, ids[0]).ok());
   EXPECT_TRUE(absl::IsNotFound(store->Get(me_, ids[1]).status()));
@@ -369,7 +369,7 @@ TEST_F(JobStoreTest, GivesUpAJobAfterThreeDeathsOfTheServerWhateverElseHappened)
     const auto store = Open();
     id = Add(store.get(), "one");
     other = Add(store.get(), "other");
-    // Neither is a death: a run that made room for the server's end, and one whose device failed.
+    // Neither counts as a death: a run that made room for the server's end, and one whose device failed.
     ASSERT_TRUE(store->Started(id).ok());
     ASSERT_TRUE(store->WaitAgain(id, JobStore::Failure::kNone).ok());
     ASSERT_TRUE(store->Started(id).ok());
@@ -380,7 +380,7 @@ TEST_F(JobStoreTest, GivesUpAJobAfterThreeDeathsOfTheServerWhateverElseHappened)
     ASSERT_THAT(store->TakeRecovered(), SizeIs(2)) << death;
     EXPECT_EQ(IsLastTry(*store->Get(me_, id)), death == 3);
     ASSERT_TRUE(store->Started(id).ok());
-    Show(store.get(), id, death);  // new results put it off for no longer
+    Show(store.get(), id, death);  // further results do not postpone it
   }
   const auto store = Open();
   const std::vector<StoredJob> recovered = store->TakeRecovered();
@@ -485,17 +485,17 @@ TEST_F(JobStoreTest, ClosesItsFolderToOtherUsers) {
     EXPECT_EQ(entry.status().permissions() & kOthers, fs::perms::none) << entry.path();
     ++entries;
   }
-  EXPECT_GE(entries, 8);  // the lock, three folders, and a job's with three files
+  EXPECT_GE(entries, 8);  // the lock, three folders, and a job's folder with three files
 }
 
 TEST_F(JobStoreTest, CanBeCheckedWhileNoServerUsesIt) {
   EXPECT_TRUE(absl::IsNotFound(CheckJobs(Folder()).status()));
-  std::map<std::string, std::string> damaged;  // ids by the damaged file
+  std::map<std::string, std::string> damaged;  // ids, by the damaged file
   {
     const auto store = Open();
     for (const char* file : {"whole", "header", "state", "image", "events"}) {
       const std::string id = damaged[file] = Add(store.get(), file);
-      if (std::string(file) == "events") Show(store.get(), id, 3);  // of which no file is there
+      if (std::string(file) == "events") Show(store.get(), id, 3);  // its file does not exist
     }
     EXPECT_TRUE(absl::IsUnavailable(CheckJobs(Folder()).status())) << "a server uses it";
   }

@@ -1,5 +1,5 @@
-// What holds for the schedule whatever comes: random jobs, identities, priorities, durations and
-// cancellations on a simulated clock. Seeds are printed.
+// Properties of the schedule that always hold, checked with random jobs, identities, priorities, durations
+// and cancellations on a simulated clock. Seeds are printed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ std::mt19937 Random() {
   return std::mt19937(seed);
 }
 
-// A server whose devices are shared by the running jobs. It checks at each step that slots and orders are
-// as promised.
+// A server whose running jobs share its devices. It checks at each step that slots and their order are as
+// promised.
 class Simulation {
  public:
   struct Job {
@@ -41,7 +41,7 @@ class Simulation {
     schedule_.SetDevices(devices, Now());
   }
 
-  // Admits a job; 0: refused.
+  // Admits a job; returns 0 if it is refused.
   JobId Admit(const JobClaim& claim, double demand) {
     if (schedule_.WhyNot(claim, Now()).has_value()) return 0;
     const JobId id = schedule_.Admit(claim, Now()).id;
@@ -70,7 +70,7 @@ class Simulation {
     if (job.began < 0) CountWaiting(job.claim, -1);
     End(id, false);
   }
-  // Time passes; jobs end.
+  // Lets time pass; jobs end.
   void Advance(double seconds) {
     const double until = seconds_ + seconds;
     while (seconds_ < until) {
@@ -123,7 +123,7 @@ class Simulation {
       running_.insert(*id);
       EXPECT_LE(running_.size(), static_cast<size_t>(limits_.running));
     }
-    // No slot is left free while a job is in the queue.
+    // No slot is free while a job is in the queue.
     EXPECT_TRUE(running_.size() == static_cast<size_t>(limits_.running) || stats().queued == 0);
   }
   void CountWaiting(const JobClaim& claim, int change) {
@@ -148,7 +148,7 @@ class Simulation {
   std::map<JobId, Job> jobs_;
   std::set<JobId> running_;
   std::map<std::string, double> used_;
-  std::map<std::string, std::pair<int, int64_t>> waiting_;  // jobs without a slot yet, and their bytes
+  std::map<std::string, std::pair<int, int64_t>> waiting_;  // number and bytes of jobs without a slot
   std::map<std::pair<std::string, int>, std::vector<JobId>> queues_;
 };
 
@@ -223,8 +223,8 @@ TEST(ScheduleProperties, NobodyWaitsLongerThanTheFormula) {
     double longest = 0, share_of_bound = 0;
     for (const auto& [id, job] : simulation.jobs()) {
       ASSERT_GE(job.began, 0) << id;
-      // Jobs of its own that may go before it; for each what others get by their weights, and what they may
-      // be behind; all of it done by the devices.
+      // The job waits at most for its identity's own jobs that may go first; for each of them, for what
+      // others get by their weights, and for the lead that they may have. The devices do all of it.
       const double own = (kQueued / 3 + kRunning + 1) * kLongest;
       const double behind = std::max(Schedule::kMaxAhead, (kRunning + 2) * kLongest / weight(0));
       const double bound =
@@ -255,7 +255,7 @@ TEST(ScheduleProperties, SharesOfIdentitiesThatAlwaysWaitConvergeToTheirWeights)
         claim.shares.weight = weights[k];
         claim.priority = pick(-10, 10);
         claim.psf = "psf " + std::to_string(pick(0, 20));
-        // Those of the first are short, which gains it nothing.
+        // Jobs of the first identity are short, which must give it no advantage.
         waiting[k].push_back(simulation.Queue(claim, 0.1 * (k == 0 ? pick(1, 10) : pick(1, 100))));
       }
     }
@@ -302,7 +302,7 @@ TEST(ScheduleProperties, AFloodDelaysSingleJobsOfOthersByNoJobThatHasNotBegun) {
     flood();
     simulation.Advance(60);
     ASSERT_GE(simulation.job(id).began, 0);
-    // The first slot that is released is its own: the devices do at most what all jobs had begun.
+    // The first released slot goes to this job: the devices do at most the work that all jobs had begun.
     EXPECT_LE(simulation.job(id).began - simulation.job(id).joined, kRunning * kLongest / 2);
     EXPECT_EQ(std::count_if(simulation.jobs().begin(), simulation.jobs().end(),
                             [&](const auto& other) {
@@ -330,7 +330,7 @@ TEST(ScheduleProperties, AClientThatComesAgainAfterTheDelayIsAdmitted) {
     const auto refusal = simulation.schedule().WhyNot(claim, simulation.Now());
     ASSERT_TRUE(refusal.has_value() && refusal->retry_delay.has_value());
     ++refused;
-    // Jobs that end together may be late by one of them.
+    // If jobs end together, one of them may be late.
     simulation.Advance(std::chrono::duration<double>(*refusal->retry_delay).count() + 4 * demand);
     EXPECT_FALSE(simulation.schedule().WhyNot(claim, simulation.Now()).has_value());
   }

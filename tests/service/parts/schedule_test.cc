@@ -1,4 +1,4 @@
-// What the schedule decides, case by case. The clock is the test's.
+// The schedule's decisions, case by case. The test sets the clock.
 #include "server/schedule/schedule.h"
 
 #include <cmath>
@@ -23,7 +23,7 @@ class ScheduleTest : public ::testing::Test {
     claim.psf = psf;
     return claim;
   }
-  // `queue_share`: of each claim from now on.
+  // `queue_share`: that of all later claims.
   void Use(const Schedule::Limits& limits, double queue_share = 1) {
     schedule_.emplace(limits);
     queue_share_ = queue_share;
@@ -32,7 +32,7 @@ class ScheduleTest : public ::testing::Test {
     now_ += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
         std::chrono::duration<double>(seconds));
   }
-  // A job that is admitted and in the queue.
+  // Admits a job and puts it into the queue.
   JobId Queue(const JobClaim& claim) {
     const auto refusal = schedule_->WhyNot(claim, now_);
     EXPECT_FALSE(refusal.has_value()) << refusal->status;
@@ -40,7 +40,7 @@ class ScheduleTest : public ::testing::Test {
     schedule_->Join(id, now_);
     return id;
   }
-  // The next job, which takes some seconds; 0: there is none.
+  // Runs the next job for some seconds; returns 0 if there is none.
   JobId Run(double seconds = 1) {
     const JobId id = schedule_->Next(now_).value_or(0);
     if (id == 0) return 0;
@@ -126,7 +126,7 @@ TEST_F(ScheduleTest, AmongNearlyEqualJobsOneWithAWarmPsfGoesFirst) {
   Run();
   const JobId cold = Queue(Claim("u", 1, "cold")), warm = Queue(Claim("u", 0, "warm")),
               behind = Queue(Claim("u", 0, "cold")), last = Queue(Claim("u", 0, "warm"));
-  // The last two keep their order, though the PSF of the second is warm.
+  // The last two keep their order, although the PSF of the second is warm.
   EXPECT_THAT(RunAll(), ElementsAre(warm, cold, behind, last));
   const JobId far = Queue(Claim("u", 3, "new")), near = Queue(Claim("u", 0, "warm"));
   EXPECT_THAT(RunAll(), ElementsAre(far, near));
@@ -202,7 +202,7 @@ TEST_F(ScheduleTest, LimitsTheEstimatedSecondsOnceItHasLearnedThem) {
   Queue(Claim("b"));
   const auto all = Refused(Claim("b"), "queue_seconds");
   EXPECT_THAT(std::string(all.status.message()), HasSubstr("--max-queued-seconds is 60"));
-  // A third of what waits must go, of 80 seconds with what runs.
+  // A third of the waiting work must be done, out of 80 seconds including what runs.
   EXPECT_NEAR(all.retry_delay->count(), 1000 * 80 / 3.0, 1);
 }
 
@@ -213,7 +213,7 @@ TEST_F(ScheduleTest, ComputesTheDelayFromWhatWaitsAndTheDevices) {
     Queue(Claim("a"));
     if (k == 0) schedule_->Next(now_);
   }
-  EXPECT_EQ(Refused(Claim("a"), "queue_full").retry_delay, std::chrono::seconds(30));  // of 300, a tenth
+  EXPECT_EQ(Refused(Claim("a"), "queue_full").retry_delay, std::chrono::seconds(30));  // a tenth of 300
   schedule_->SetDevices(2, now_);
   EXPECT_EQ(Refused(Claim("a"), "queue_full").retry_delay, std::chrono::seconds(15));
 }
@@ -230,7 +230,7 @@ TEST_F(ScheduleTest, RefusesAJobThatCannotMakeItsDeadline) {
   EXPECT_THAT(std::string(refusal.status.message()),
               HasSubstr("to wait 50 seconds and to take 10, 59 are left"));
   EXPECT_EQ(schedule_->PastDeadline(claim, now_)->status, refusal.status);
-  claim.priority = 1;  // goes before those that wait
+  claim.priority = 1;  // goes before the waiting jobs
   EXPECT_FALSE(schedule_->WhyNot(claim, now_).has_value());
   claim.priority = 0;
   claim.deadline = now_ + std::chrono::seconds(61);
@@ -257,7 +257,7 @@ TEST_F(ScheduleTest, CountsTheProductsThatFollowASlotByThoseOfItsKind) {
   claim.deadline = now_ + std::chrono::seconds(51);
   const JobId id = Queue(claim);
   EXPECT_EQ(schedule_->ProductSeconds(id), 30);
-  // Other products, and none, are of other kinds.
+  // Jobs with other products, and jobs without any, are of other kinds.
   claim.deadline = now_ + std::chrono::seconds(49);
   for (const char* other : {"sky", ""}) {
     claim.products = other;
@@ -296,7 +296,7 @@ TEST_F(ScheduleTest, AReaderThatIsSlowLeavesRoomForOthers) {
       bytes += 100;
     }
   };
-  EXPECT_EQ(fill("slow"), 600);  // 500 are as much as is free
+  EXPECT_EQ(fill("slow"), 600);  // 500 would be as much as remains free
   EXPECT_EQ(fill("slower"), 300);
   EXPECT_EQ(fill("third"), 100);
   const JobId waits = Queue(Claim("slow"));
@@ -316,7 +316,7 @@ TEST_F(ScheduleTest, ChargesDeviceSecondsNotTimeInCompany) {
   Wait(10);
   EXPECT_NEAR(schedule_->ReleaseSlot(a, true, now_).taken, 5, 1e-9);  // half of the device
   Wait(10);
-  schedule_->Pause(b, now_);  // it waits for memory
+  schedule_->Pause(b, now_);  // waits for memory
   Wait(100);
   schedule_->Resume(b, now_);
   Wait(1);
@@ -343,8 +343,8 @@ TEST_F(ScheduleTest, CorrectsTheEngineByWhatJobsTookOfItsEstimates) {
   EXPECT_THAT(std::string(Refused(claim, "deadline").status.message()), HasSubstr("to wait 150 seconds"));
 }
 
-// Alice has used less than Bob. Whatever the engine expects of his next job, which takes `seconds`: does hers
-// go first then?
+// Alice has used less than Bob. Whatever the engine expects of his next job, which takes `seconds`, is her
+// job first after it?
 class FairShareTest : public ScheduleTest, public ::testing::WithParamInterface<double> {
  protected:
   bool AliceGoesFirstAfterAJobOfBob(double seconds) {

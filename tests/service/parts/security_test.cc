@@ -1,4 +1,4 @@
-// Identities, roles and ownership, apart from the server.
+// Identities, roles and ownership, without the server.
 #include "absl/strings/str_cat.h"
 #include "core/base/digest/sha256.h"
 #include "server/security/identities.h"

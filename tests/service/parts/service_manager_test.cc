@@ -1,4 +1,4 @@
-// What systemd is told, by a test that listens in its place; and the unit's file.
+// The messages to systemd, received by a test in its place; and the unit's file.
 #include "server/operation/service_manager.h"
 
 #include <poll.h>
@@ -30,7 +30,7 @@ class Listener {
     EXPECT_EQ(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
   }
   const std::string& path() const { return path_; }
-  // The next message; "" if none comes in a minute.
+  // Returns the next message; "" if none arrives within a minute.
   std::string Next() const {
     pollfd waiting = {socket_.get(), POLLIN, 0};
     if (poll(&waiting, 1, 60000) != 1) return "";
@@ -38,7 +38,7 @@ class Listener {
     const ssize_t size = recv(socket_.get(), text, sizeof(text), 0);
     return std::string(text, size > 0 ? static_cast<size_t>(size) : 0);
   }
-  // The next message that has a line of this kind.
+  // Returns the next message that has a line of this kind.
   std::string NextWith(const std::string& line) const {
     for (;;) {
       const std::string message = Next();
@@ -68,7 +68,7 @@ TEST_F(ServiceManagerTest, IsFoundByTheEnvironment) {
   EXPECT_FALSE(Find({{"NOTIFY_SOCKET", "/a"}})->watchdog().has_value());
   EXPECT_EQ(Find({{"NOTIFY_SOCKET", "/a"}, {"WATCHDOG_USEC", "3000000"}})->watchdog(),
             std::chrono::seconds(3));
-  // The watchdog of another process is none of ours.
+  // A watchdog for another process does not apply.
   EXPECT_FALSE(Find({{"NOTIFY_SOCKET", "/a"}, {"WATCHDOG_USEC", "3000000"}, {"WATCHDOG_PID", "1"}})
                    ->watchdog()
                    .has_value());
@@ -81,7 +81,7 @@ TEST_F(ServiceManagerTest, IsToldWhenTheServerIsReadyAndOnlyWhileItLives) {
                                         .why_not_ready = [&] { return ready ? "" : "loading PSFs"; },
                                         .status = [] { return "2 jobs run"; }});
   EXPECT_EQ(manager_.Next(), "WATCHDOG=1\nSTATUS=loading PSFs");
-  heartbeat.AroundReload([] {});  // before READY=1 there is nothing to tell of it
+  heartbeat.AroundReload([] {});  // before READY=1 a reload is not announced
   ready = true;
   EXPECT_EQ(manager_.NextWith("READY=1"), "READY=1\nWATCHDOG=1\nSTATUS=2 jobs run");
   EXPECT_EQ(manager_.Next(), "WATCHDOG=1\nSTATUS=2 jobs run");
@@ -97,7 +97,7 @@ TEST_F(ServiceManagerTest, HearsOfTheProgramsWholeLife) {
                  "--threads", "1", "--port-file", folder_ / "ports.json", "--allow-root", folder_.path()},
                 {.environment = {"NOTIFY_SOCKET=" + manager_.path(), "WATCHDOG_USEC=1500000"}});
   EXPECT_THAT(manager_.Next(), StartsWith("READY=1\nWATCHDOG=1\nSTATUS=0 jobs run"));
-  // It does answer by now.
+  // The server must answer by now.
   const auto ports = nlohmann::json::parse(ReadBytes(folder_ / "ports.json"));
   const auto stub = v1::Extraction::NewStub(
       grpc::CreateChannel(ports["grpc"].get<std::string>(), grpc::InsecureChannelCredentials()));
@@ -110,7 +110,7 @@ TEST_F(ServiceManagerTest, HearsOfTheProgramsWholeLife) {
   EXPECT_EQ(manager_.NextWith("RELOADING"), "RELOADING=1");
   EXPECT_EQ(manager_.NextWith("READY"), "READY=1");
 
-  // A job that holds up the drain: the watchdog is fed meanwhile.
+  // A job delays the drain; the watchdog is fed meanwhile.
   grpc::ClientContext context;
   const auto stream = stub->Extract(&context);
   v1::ExtractRequest request;
@@ -120,7 +120,7 @@ TEST_F(ServiceManagerTest, HearsOfTheProgramsWholeLife) {
   ASSERT_TRUE(stream->Read(&accepted));
   spexd.Signal(SIGTERM);
   EXPECT_THAT(manager_.NextWith("STOPPING"), StartsWith("STOPPING=1\n"));
-  // A beat that was on its way may still come before them.
+  // A heartbeat that was being sent may still arrive first.
   for (int k = 0; k < 3; ++k) EXPECT_THAT(manager_.NextWith("draining"), StartsWith("WATCHDOG=1\n"));
   context.TryCancel();
   EXPECT_EQ(spexd.Wait(), 0);
@@ -129,7 +129,7 @@ TEST_F(ServiceManagerTest, HearsOfTheProgramsWholeLife) {
 TEST(UnitFileTest, IsGoodInTheEyesOfSystemd) {
   if (RunCommand({"systemd-analyze", "--version"}).exit_code != 0) GTEST_SKIP() << "systemd is not installed";
   const TempFolder folder;
-  // systemd looks for the program too.
+  // systemd checks that the program exists.
   WriteText(folder / "spexd.service",
             absl::StrReplaceAll(ReadBytes(SourceFolder() + "/deploy/systemd/spexd.service"),
                                 {{"/usr/local/bin/spexd", BinFolder() + "/spexd"}}));
@@ -137,7 +137,7 @@ TEST(UnitFileTest, IsGoodInTheEyesOfSystemd) {
               ExitsWith(0, Not(HasSubstr("spexd.service"))));
 }
 
-// A number from 0 to 10 that sums up what the service may do.
+// The exposure is a number from 0 to 10 that summarises what the service may do.
 TEST(UnitFileTest, HasAnExposureOfAtMostTwoInTheEyesOfSystemd) {
   if (RunCommand({"systemd-analyze", "--version"}).exit_code != 0) GTEST_SKIP() << "systemd is not installed";
   const CommandResult analysed =

@@ -1,4 +1,4 @@
-// The server's parts on their own, without gRPC and without an engine's work.
+// The server's parts on their own, without gRPC and without the work of an engine.
 #include <unistd.h>
 
 #include <atomic>
@@ -101,7 +101,7 @@ TEST(Upload, ChecksTheCrcToo) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("image: the CRC-32C of what came is 9a71bb4c"));
 }
 
-// A message as gRPC receives it, in slices of so many bytes.
+// Returns a message as gRPC receives it, in slices of `size` bytes.
 grpc::ByteBuffer InSlices(const std::string& bytes, size_t size) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += size) slices.emplace_back(bytes.substr(at, size));
@@ -131,7 +131,7 @@ TEST(ReceivedRequest, ReadsWhatProtobufReadsAndRefusesTheRest) {
   chunk.mutable_chunk()->set_payload("0123456789");
   end.mutable_end()->set_sha256("abc");
   const std::string bytes = chunk.SerializeAsString();
-  // Whole messages, two of them as one, and cut and damaged ones.
+  // Complete messages, two messages as one, and cut and damaged ones.
   std::vector<std::string> all = {"", bytes, end.SerializeAsString(), bytes + end.SerializeAsString(),
                                   bytes + bytes};
   for (size_t k = 0; k < bytes.size(); ++k) {
@@ -166,7 +166,7 @@ TEST(ByteBudget, GivesItsBytesToThoseWhoWaitInTheirOrder) {
     EXPECT_TRUE(mine.ok());
     order.push_back(100);
   });
-  // Refused as soon as somebody waits, though the bytes are free.
+  // A reservation is refused as soon as somebody waits, even if the bytes are free.
   while (budget.Reserve(1).ok()) std::this_thread::yield();
   std::jthread small([&] {
     const auto mine = budget.WaitFor(10, kNever);
@@ -222,13 +222,13 @@ TEST(ByteBudget, RefusesWhatOthersHoldWithADelayAndWhatNeverFitsWithout) {
 
 class SharedBudgetTest : public ::testing::Test {
  protected:
-  // The bytes as the identity's, or why not.
+  // Reserves bytes for the identity; returns why not if it fails.
   absl::Status Reserve(const std::string& identity, int64_t bytes) {
     auto held = budget_.Reserve(bytes, {identity, [this, identity] { taken_back_.push_back(identity); }});
     if (held.ok()) held_.push_back(*std::move(held));
     return held.status();
   }
-  // The same for an upload that is waited for.
+  // Reserves bytes for an upload that is waited for.
   ByteBudget::Reservation* Upload(const std::string& identity, int64_t bytes) {
     EXPECT_TRUE(Reserve(identity, bytes).ok());
     EXPECT_TRUE(held_.back().WaitForUpload().ok());
@@ -335,7 +335,7 @@ TEST(ReadingMemoryTest, GivesReadersOnlyWhatIsAllowedOnceItIsReleased) {
   EXPECT_TRUE(memory.Take(40).ok());
   memory.Release();
   EXPECT_EQ(budget.used(), 0);
-  memory.GiveBack(40);  // a file that is kept longer
+  memory.GiveBack(40);  // for a file that is kept longer
   EXPECT_FALSE(memory.Take(1).ok());
   memory.Allow(10);
   EXPECT_TRUE(memory.Take(10).ok());
@@ -396,7 +396,7 @@ TEST_F(PathPolicyTest, DeniesWhatLiesOutsideWhetherItExistsOrNot) {
   EXPECT_TRUE(absl::IsPermissionDenied(there)) << there;
   EXPECT_TRUE(absl::IsPermissionDenied(missing)) << missing;
   EXPECT_TRUE(
-      absl::IsPermissionDenied(Read(folder_ / "root2/frame.fits").status()));  // a prefix, not a parent
+      absl::IsPermissionDenied(Read(folder_ / "root2/frame.fits").status()));  // a prefix, but not a parent
   EXPECT_TRUE(absl::IsPermissionDenied(Read(folder_ / "missing/deep/frame.fits").status()));
   EXPECT_TRUE(absl::IsPermissionDenied(Read("/proc/self/root" + (folder_ / "secret")).status()));
 }
@@ -415,7 +415,7 @@ TEST_F(PathPolicyTest, FollowsLinksBeforeItJudges) {
   EXPECT_TRUE(absl::IsPermissionDenied(Read(folder_ / "root/link.fits").status()));
   EXPECT_TRUE(absl::IsPermissionDenied(Read(folder_ / "root/out/secret").status()));
   EXPECT_TRUE(Read(folder_ / "root/good.fits").ok());
-  EXPECT_TRUE(Read(folder_ / "into.fits").ok());  // only the place of the file matters
+  EXPECT_TRUE(Read(folder_ / "into.fits").ok());  // only the location of the file matters
 }
 
 TEST_F(PathPolicyTest, DoesNotTellByALinkWhetherAFileOutsideExists) {
@@ -450,7 +450,7 @@ TEST_F(PathPolicyTest, RefusesUrlsAndWhatIsNoFile) {
 }
 
 TEST_F(PathPolicyTest, TakesEveryCharacterOfANameAsItIs) {
-  // CFITSIO would take the first for an HDU of frame.fits, and the second for a copy that is to be made.
+  // CFITSIO would interpret the first as an HDU of frame.fits, and the second as a copy to be made.
   for (const char* const name : {"frame.fits[1]", "frame.fits(copy)", "frame (1).fits", "a|b{c}.fits"}) {
     const std::string path = (folder_ / "root/below/") + name;
     EXPECT_TRUE(absl::IsNotFound(Read(path).status())) << path << ": " << Read(path).status();
@@ -522,7 +522,7 @@ TEST(JobQueue, LetsAWaitingJobGo) {
   }
   EXPECT_EQ(queue.stats().queued, 1);
   running->ReleaseSlot();
-  EXPECT_TRUE(granted);  // the one that left does not block the queue
+  EXPECT_TRUE(granted);  // the job that left does not block the queue
 }
 
 TEST(JobQueue, GivesTheSlotOfAJobThatVanishesToTheNext) {
@@ -705,11 +705,11 @@ TEST_F(WarmCacheTest, EvictsTheLeastRecentlyUsedButNothingInUse) {
   WarmCache cache(&engine_, 2 * one);
   auto held = Load(&cache, "held");
   for (const char* hash : {"a", "b"}) ASSERT_TRUE(Load(&cache, hash).ok());
-  EXPECT_THAT(Hashes(cache), ElementsAre("b", "held"));  // "a" was the oldest not in use
+  EXPECT_THAT(Hashes(cache), ElementsAre("b", "held"));  // "a" was the oldest entry not in use
   EXPECT_EQ(cache.stats().evictions, 1);
   {
     auto second = Load(&cache, "c"), third = Load(&cache, "d");
-    EXPECT_THAT(Hashes(cache), ElementsAre("d", "c", "held"));  // over the budget while all are in use
+    EXPECT_THAT(Hashes(cache), ElementsAre("d", "c", "held"));  // exceeds the budget while all are in use
   }
   EXPECT_LE(cache.stats().bytes, 2 * one);
   EXPECT_EQ(held->psf()->fibres, kFibres);
@@ -907,7 +907,7 @@ TEST(ByteBudget, TellsWhenByHowLongOthersHoldTheirs) {
     const auto held = budget.Reserve(100);
     EXPECT_NEAR(static_cast<double>(delay(1).count()), 5000, 2400) << "a guess, while none was given back";
   }
-  for (int k = 0; k < 30; ++k) EXPECT_TRUE(budget.Reserve(100).ok());  // and given back at once
+  for (int k = 0; k < 30; ++k) EXPECT_TRUE(budget.Reserve(100).ok());  // returned at once
   const auto held = budget.Reserve(100);
   EXPECT_LT(delay(1), std::chrono::milliseconds(2500)) << "as others were given back soon";
 }
@@ -1007,7 +1007,7 @@ TEST(Log, WritesOneJsonObjectALine) {
   EXPECT_EQ(line["job"], "1");
 }
 
-// JSON may hold the characters from U+007F on as they are, terminals obey some of them.
+// JSON may contain characters from U+007F on unescaped, and terminals obey some of them.
 TEST(Log, WritesNoControlCharactersInEitherFormat) {
   const std::string name = "r\xc3\xa9sum\xc3\xa9",
                     control =
@@ -1047,7 +1047,7 @@ TEST(Log, WritesReadableLinesWhereAsked) {
                                         "message=\"a \\\"new\\\" line\" odd=\"\\u001b[2J\\n\" none=\"\"\n"));
 }
 
-// A reader who looks away until told otherwise, or until the log gives up.
+// A sink that blocks until it is told to continue, or until the log gives up.
 class SlowSink : public LogSink {
  public:
   void Write(const std::string& lines, const std::stop_token& stop) override {
@@ -1267,7 +1267,7 @@ TEST(Convert, RefusesStringsThatAreTooLong) {
       "trace_reference.upload.name");
 }
 
-// Names come to the terminals of those who list jobs.
+// The strings are shown on the terminals of users who list jobs.
 TEST(Convert, RefusesStringsThatCommandATerminal) {
   v1::JobHeader header;
   header.mutable_image()->set_path("/frames/\x1b[2J.fits");

@@ -1,4 +1,4 @@
-// The shifts of a frame's traces as a message: nothing is lost, and what no report has is refused.
+// The shifts of a frame's traces as a message: nothing is lost, and invalid reports are refused.
 #include "proto/trace_report.h"
 
 #include <cmath>
@@ -46,7 +46,7 @@ TraceReport SomeReport() {
 v1::TraceShifts MessageOf(const TraceReport& report) {
   v1::TraceShifts message;
   SetTraceReport(report, &message);
-  // As it travels.
+  // Serialised and parsed, as when sent.
   v1::TraceShifts received;
   EXPECT_TRUE(received.ParseFromString(message.SerializeAsString()));
   return received;

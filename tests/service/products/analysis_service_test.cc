@@ -1,5 +1,5 @@
-// Analyses as clients of the service see them: the files of the same analysis in this process, from every
-// kind of source, and what is refused.
+// Analyses as clients of the service see them: files equal to those of the same analysis in this process,
+// from every kind of source, and what is refused.
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,9 +32,9 @@ class AnalysisServiceTest : public ServiceTest {
   AnalysisServiceTest() {
     for (const char letter : {'b', 'r', 'z'}) {
       Frame frame = FrameOfCamera(letter, 7, kFibresOfExposure);
-      // A small library covers all of them.
+      // A small library covers the wavelengths of all three.
       frame.grid.first = letter == 'b' ? 6000 : letter == 'r' ? 6040 : 6090;
-      // A wave, which nothing fits exactly.
+      // A modulation that no model fits exactly.
       for (int64_t k = 0; k < frame.spectra.flux.size(); ++k)
         frame.spectra.flux.flat()[static_cast<size_t>(k)] *= static_cast<float>(1 + 0.1 * (k % 7));
       EXPECT_THAT(WriteFrame(frame, FramePath(letter)), IsOk());
@@ -48,7 +48,7 @@ class AnalysisServiceTest : public ServiceTest {
   std::vector<client::AnalysisSource> Frames() const {
     return {{FramePath('z'), ""}, {FramePath('b'), ""}, {FramePath('r'), ""}};
   }
-  // Everything of the coadd.
+  // Returns a job that asks for all products of the coadd.
   client::AnalysisJob CoaddJob() const {
     client::AnalysisJob job;
     job.sources = {{folder_ / "coadd.fits", ""}};
@@ -61,7 +61,7 @@ class AnalysisServiceTest : public ServiceTest {
     const auto server = client::MakeGrpcConnection(server_->grpc_address());
     return client::RemoteAnalyser(server.get(), {.upload = upload, .retry = {}}).Run(job, nullptr, {});
   }
-  // The files of the job in this process; `inputs` instead of its sources.
+  // Returns the files of the job made in this process, from `inputs` instead of its sources.
   client::AnalysisOutcome Expected(const client::AnalysisJob& job, std::vector<SpectraInput> inputs) const {
     const SpectraKind kind = std::holds_alternative<TargetSpectra>(inputs[0].spectra) ? SpectraKind::kTargets
                                                                                       : SpectraKind::kFrame;
@@ -105,7 +105,7 @@ class AnalysisServiceTest : public ServiceTest {
     }
   }
 
-  // A header for the coadd by its path that asks for redshifts.
+  // Returns a header that asks for redshifts of the coadd, by its path.
   v1::AnalysisHeader LinesHeader() const {
     v1::AnalysisHeader header;
     header.add_spectra()->set_path(folder_ / "coadd.fits");

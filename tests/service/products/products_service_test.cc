@@ -1,4 +1,4 @@
-// Products of the service, through a real channel: what a job asks for, what comes, and what goes wrong.
+// Products of the service, through a real channel: what a job asks for, what it gets, and what goes wrong.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -58,7 +58,7 @@ class ProductsTest : public ServiceTest {
   std::unique_ptr<client::Connection> Connect() const {
     return client::MakeGrpcConnection(server_->grpc_address());
   }
-  // The parts of a product, or of all.
+  // Returns the parts of one product, or of all.
   static std::vector<const v1::ProductPart*> PartsOf(const Answer& answer, int product = -1) {
     std::vector<const v1::ProductPart*> parts;
     for (const v1::ExtractEvent& event : answer.events) {
@@ -82,7 +82,7 @@ class ProductsTest : public ServiceTest {
     EXPECT_EQ(parts[0]->part_case(), v1::ProductPart::PART_NOT_SET);
     EXPECT_TRUE(parts[0]->last());
   }
-  // What a job without products brings, to the byte.
+  // Expects the spectra of a job without products, to the byte.
   void ExpectSpectraUnharmed(const Answer& answer) {
     ASSERT_TRUE(answer.status.ok()) << answer.message();
     const Answer without = Extract(PathHeader());
@@ -91,7 +91,7 @@ class ProductsTest : public ServiceTest {
       EXPECT_EQ(answer.parts()[k]->SerializeAsString(), without.parts()[k]->SerializeAsString());
     ASSERT_NE(answer.summary(), nullptr);
   }
-  // Those that Analyse makes of the frame.
+  // Expects the products that Analyse makes of the frame.
   void ExpectProductsOf(const JobOutcome& outcome) const {
     ASSERT_TRUE(outcome.products.has_value());
     const FrameProducts& made = outcome.products->products;
@@ -172,7 +172,7 @@ TEST_F(ProductsTest, AreThoseOfTheFrameThatCameByPathAndByUpload) {
   }
 }
 
-// The answer as a client sees it.
+// Returns the status of the answer's assembly by a client.
 absl::Status Assembled(const std::vector<v1::ExtractEvent>& events) {
   EventAssembler assembler(nullptr);
   for (const v1::ExtractEvent& event : events) {
@@ -339,7 +339,7 @@ TEST_F(ProductsRegistryTest, KeepsFiberflatsAndTemplatesBesidePsfs) {
   EXPECT_THAT(List(v1::WARM_KIND_PSF), ElementsAre("psf.fits"));
   EXPECT_THAT(List(v1::WARM_KIND_FIBERFLAT), ElementsAre("flat.fits"));
   EXPECT_EQ(Status().psfs_size(), 1);
-  // A job by these hashes loads nothing.
+  // A job that names these hashes loads nothing.
   v1::JobHeader header = FullHeader();
   header.mutable_products()->mutable_fiberflat()->set_content_hash(flat.hash());
   header.mutable_products()->mutable_templates()->set_content_hash(templates.hash());
@@ -392,7 +392,7 @@ TEST_F(ProductsRegistryTest, TemplatesThatWereEvictedFailTheJobsProductThatNames
   ExpectMade(answer, v1::PRODUCT_LINES);
   ExpectFailed(answer, v1::PRODUCT_VELOCITY, StatusCode::FAILED_PRECONDITION, first.hash());
   ExpectSpectraUnharmed(answer);
-  // Registered again, they serve the same job.
+  // After they are registered again, the same job succeeds.
   ASSERT_TRUE(Load(v1::WARM_KIND_TEMPLATES, "templates.fits", &first).ok());
   ExpectMade(Extract(header), v1::PRODUCT_VELOCITY);
 }
@@ -445,7 +445,7 @@ TEST_F(ProductsRegistryTest, AStormOfTemplatesAndFiberflatsStaysWithinTheBudgetA
   EXPECT_TRUE(Eventually([&] {
     return Metric("spexd_psf_cache_bytes") <= static_cast<double>(options_.psf_cache_bytes);
   })) << Metric("spexd_psf_cache_bytes");
-  // One that was evicted comes back.
+  // An evicted one can be loaded again.
   v1::PsfInfo again;
   EXPECT_TRUE(Load(v1::WARM_KIND_TEMPLATES, file("templates", 0, 0), &again).ok());
 }
@@ -467,7 +467,7 @@ TEST_F(ProductsRegistryTest, PinnedTemplatesFillTheBudgetAndNoMore) {
                                  StatusCode::RESOURCE_EXHAUSTED, StatusCode::RESOURCE_EXHAUSTED,
                                  StatusCode::RESOURCE_EXHAUSTED));
   EXPECT_LE(Metric("spexd_psf_cache_bytes"), static_cast<double>(options_.psf_cache_bytes));
-  const Answer answer = Extract(FullHeader());  // what a job brings passes through
+  const Answer answer = Extract(FullHeader());  // a job's own inputs pass through
   ExpectMade(answer, v1::PRODUCT_VELOCITY);
   ExpectSpectraUnharmed(answer);
 }
@@ -484,7 +484,7 @@ TEST_F(ProductsTest, TheSlotIsFreeWhileTheyAreMadeAndACancellationEndsThem) {
   while (!lines && slow->stream->Read(&event))
     lines = event.has_product() && event.product().product() == v1::PRODUCT_LINES;
   ASSERT_TRUE(lines);
-  EXPECT_TRUE(Extract(PathHeader()).status.ok());  // there is one slot
+  EXPECT_TRUE(Extract(PathHeader()).status.ok());  // there is only one slot
   slow->context.TryCancel();
   const Answer answer = End(slow.get());
   EXPECT_EQ(answer.status.error_code(), StatusCode::CANCELLED);
@@ -499,7 +499,7 @@ TEST_F(ProductsTest, ADeadlineEndsThemBetweenOneAndTheNext) {
   options_.engine.threads = 1;
   Start();
   bool lines = false;
-  // A busy machine may need longer than that for the redshifts.
+  // A busy machine may need longer for the redshifts.
   for (std::chrono::seconds time(2); !lines && time < std::chrono::minutes(1); time *= 4) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + time);
@@ -514,7 +514,7 @@ TEST_F(ProductsTest, ADeadlineEndsThemBetweenOneAndTheNext) {
   ExpectMade(Extract(SkyHeader()), v1::PRODUCT_SKY);
 }
 
-// A deadline is such a stop, too.
+// A deadline is also such a stop.
 TEST_F(ProductsTest, AStopBetweenTwoLeavesTheFirstAndCancelsTheOthers) {
   Start();
   const auto connection = Connect();

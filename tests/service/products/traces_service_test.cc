@@ -1,5 +1,5 @@
-// Trace shifts of the service, through a real channel: what is measured, the reference in all its ways, and
-// what goes wrong.
+// Trace shifts of the service, through a real channel: what is measured, the reference in each of its forms,
+// and what goes wrong.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -45,7 +45,7 @@ class TracesTest : public ServiceTest {
     options_.jobs_dir = folder_ / "jobs";
   }
 
-  // A header with all inputs by path.
+  // Returns a header with all inputs by path.
   v1::JobHeader TracesHeader() const {
     v1::JobHeader header;
     header.mutable_image()->set_path(image_);
@@ -66,7 +66,7 @@ class TracesTest : public ServiceTest {
     upload->set_name(name);
     upload->set_bytes(bytes.size());
   }
-  // An image without light, with the PSF of PathHeader.
+  // Returns a header with an image without light and the PSF of PathHeader.
   v1::JobHeader DarkHeader() const {
     Image image;
     image.pixels.Assign({kRows, kColumns});
@@ -86,7 +86,7 @@ class TracesTest : public ServiceTest {
     job.spec.fibre_count = kFibresAsked;
     return job;
   }
-  // The trace shifts of an answer's frame, serialised, without the name of the reference.
+  // Returns the trace shifts of an answer's frame, serialised, without the name of the reference.
   static std::string ShiftsOf(const Answer& answer) {
     EXPECT_TRUE(answer.status.ok()) << answer.message();
     if (answer.frame_info() == nullptr || !answer.frame_info()->has_trace_shifts()) return "none";
@@ -94,7 +94,7 @@ class TracesTest : public ServiceTest {
     shifts.clear_reference();
     return shifts.SerializeAsString();
   }
-  // Submits a job, and watches it to its end.
+  // Submits a job and watches it to its end.
   Answer Submit(const v1::JobHeader& header, const std::vector<UploadData>& uploads = {}) const {
     const auto jobs = v1::Jobs::NewStub(NewChannel());
     v1::SubmitReply reply;
@@ -179,7 +179,7 @@ TEST_F(TracesTest, AreTheSameWithTheReferenceByPathByUploadAndByItsHash) {
   EXPECT_EQ(by_upload.frame_info()->trace_shifts().reference(), "mine.dat");
   header.mutable_trace_reference()->set_content_hash(Sha256Hex(ReadBytes(reference_)));
   EXPECT_EQ(ShiftsOf(Extract(header)), ShiftsOf(by_path));
-  // It was parsed once.
+  // The reference was parsed once.
   EXPECT_EQ(WarmReferences(), 1);
   EXPECT_EQ(Metric("spexd_psf_cache_misses_total{kind=\"trace_reference\"}"), 1);
   EXPECT_EQ(Metric("spexd_psf_cache_hits_total{kind=\"trace_reference\"}"), 2);
@@ -229,7 +229,7 @@ TEST_F(TracesTest, MoveAPsfForTheirFrameAloneAndTheWarmOneStaysAsItIs) {
   };
   EXPECT_EQ(grids("misses"), 1);
   for (int frame = 0; frame < 2; ++frame) ASSERT_TRUE(Extract(TracesHeader()).status.ok());
-  EXPECT_EQ(engine_->seen().prepares, 3);  // the warm PSF once, a moved one for each frame
+  EXPECT_EQ(engine_->seen().prepares, 3);  // the warm PSF once, and a moved one for each frame
   EXPECT_EQ(grids("misses"), 1);
   EXPECT_EQ(grids("hits"), 0);
   EXPECT_EQ(Metric("spexd_psf_cache_misses_total{kind=\"psf\"}"), 1);

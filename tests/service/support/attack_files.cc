@@ -29,7 +29,7 @@ std::string Text(const std::string& keyword, const std::string& value) {
 }
 
 std::string FlatImageHdu(const std::string& name, int rows, int columns) {
-  // The first value, then 5 bits for each block of 32 pixels that all equal the one before.
+  // The first value, then 5 bits for each block of 32 pixels that all equal the previous pixel.
   const int64_t blocks = (int64_t{rows} * columns + 31) / 32;
   const std::string tile(static_cast<size_t>(4 + (5 * blocks + 7) / 8), '\0');
   const auto bytes = static_cast<int64_t>(tile.size());

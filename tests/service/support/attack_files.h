@@ -1,4 +1,4 @@
-// Files that are small on disk and large once they are decoded.
+// Files that are small on disk and large when decoded.
 #ifndef SPEXD_TESTS_SERVICE_SUPPORT_ATTACK_FILES_H_
 #define SPEXD_TESTS_SERVICE_SUPPORT_ATTACK_FILES_H_
 
@@ -8,13 +8,14 @@
 
 namespace spexd::testing {
 
-// A frame of pixels that are all 0: IMAGE and IVAR, each of one Rice-coded tile, gzipped.
+// Returns a gzipped frame whose pixels are all 0: IMAGE and IVAR, each of one Rice-coded tile.
 std::string FlatFrame(int rows, int columns);
 
-// A gzipped PSF with 256 terms of `coefficients` coefficients, a byte each in the file.
+// Returns a gzipped PSF with 256 terms of `coefficients` coefficients, which take a byte each in the file.
 std::string ManyTermsPsf(int fibres, int coefficients);
 
-// A PSF of fibres side by side whose spots are 7 pixels wide; wavelengths 6000 to 6040 fill the CCD's rows.
+// Returns a PSF of parallel fibres with spots 7 pixels wide. Wavelengths 6000 to 6040 Angstrom fill the CCD's
+// rows.
 Psf StraightPsf(int rows, int columns, int fibres);
 
 std::string Gzipped(const std::string& bytes);

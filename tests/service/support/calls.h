@@ -1,4 +1,4 @@
-// Whole calls of the contract, each over a stub of the caller's.
+// Complete calls of the contract, each on a stub of the caller.
 #ifndef SPEXD_TESTS_SERVICE_SUPPORT_CALLS_H_
 #define SPEXD_TESTS_SERVICE_SUPPORT_CALLS_H_
 
@@ -30,7 +30,7 @@ inline void SendHeader(ExtractStream* stream, const v1::JobHeader& header) {
   *request.mutable_header() = header;
   stream->Write(request);
 }
-// The input in chunks and its end; less if the call ends meanwhile.
+// Sends the input in chunks and its end; stops early if the call ends.
 template <typename Request>
 void SendUpload(grpc::internal::WriterInterface<Request>* stream, const UploadData& upload) {
   Request request;
@@ -70,7 +70,7 @@ inline grpc::Status SubmitJob(v1::Jobs::Stub* jobs, grpc::ClientContext* context
   stream->WritesDone();
   return stream->Finish();
 }
-// Gives `take` each event behind number `after` until the job's end, and returns the call's status.
+// Passes each event after number `after` to `take` until the job's end; returns the call's status.
 template <typename Take>
 grpc::Status WatchJob(v1::Jobs::Stub* jobs, grpc::ClientContext* context, const std::string& id,
                       uint64_t after, const Take& take) {
@@ -102,9 +102,9 @@ inline grpc::Status Acknowledge(v1::Jobs::Stub* jobs, grpc::ClientContext* conte
   return jobs->Ack(context, request, record);
 }
 
-// ---- PSFs, and what else is kept warm.
+// ---- PSFs and other things that are kept warm.
 
-// `bytes`: what an upload brings.
+// `bytes`: the content of an upload.
 inline grpc::Status LoadPsf(v1::PsfRegistry::Stub* registry, grpc::ClientContext* context,
                             const v1::LoadPsfHeader& header, v1::PsfInfo* info,
                             const std::string& bytes = "") {

@@ -1,4 +1,4 @@
-// Certificates for one test, made by openssl.
+// Certificates for a test, made by openssl.
 #ifndef SPEXD_TESTS_SERVICE_SUPPORT_CERTIFICATES_H_
 #define SPEXD_TESTS_SERVICE_SUPPORT_CERTIFICATES_H_
 
@@ -8,15 +8,15 @@
 
 namespace spexd::testing {
 
-// Files lie in a folder of its own: NAME.pem and NAME.key.
+// Makes certificates in its own folder: NAME.pem and NAME.key.
 class Certificates {
  public:
-  // An authority that signs itself.
+  // Makes a self-signed authority.
   void MakeAuthority(const std::string& name);
-  // A certificate for localhost and 127.0.0.1, and for the subject ("/O=Lab/CN=worker"). Days below 0: it has
-  // expired.
+  // Makes a certificate for localhost and 127.0.0.1 with the subject ("/O=Lab/CN=worker"). Negative `days`:
+  // it has expired.
   void Make(const std::string& name, const std::string& authority, const std::string& subject, int days = 2);
-  // Puts the certificate and key of one name in the place of another's, each at once.
+  // Replaces the certificate and key of `name` by those of `by`, each file atomically.
   void Replace(const std::string& name, const std::string& by);
 
   std::string pem(const std::string& name) const { return folder_ / (name + ".pem"); }

@@ -1,4 +1,4 @@
-// An engine without arithmetic: deterministic arrays, a gate to hold it at, failures on demand.
+// An engine without arithmetic: deterministic arrays, a gate that holds it, and failures on demand.
 #ifndef SPEXD_TESTS_SERVICE_SUPPORT_FAKE_ENGINE_H_
 #define SPEXD_TESTS_SERVICE_SUPPORT_FAKE_ENGINE_H_
 
@@ -21,26 +21,26 @@
 
 namespace spexd::testing {
 
-// State that a test sets and sees; shared with the engine, safe to use from many threads.
+// State that a test sets and reads. It is shared with the engine. Thread-safe.
 class EngineControl {
  public:
-  // What happens to the engine in the middle of a job.
+  // A fault of the engine in the middle of a job.
   struct Fault {
     enum class At { kNowhere, kEstimate, kPrepare, kExtract };
     At at = At::kNowhere;
-    int after_bundles = 0;                  // Extract: bundles of the job that were delivered before
-    std::function<absl::Status()> happens;  // returns the engine's error or throws; OK: the job goes on
+    int after_bundles = 0;                  // Extract: number of the job's bundles that are delivered first
+    std::function<absl::Status()> happens;  // returns the engine's error or throws; OK: the job continues
   };
   struct Behaviour {
-    bool gate_closed = false;  // bundles wait before they are delivered
+    bool gate_closed = false;  // whether bundles wait before they are delivered
     bool prepare_gate_closed = false;
     int open_bundles = 0;  // number of bundles of each job that pass a closed gate
     absl::Status extract_error, prepare_error;
-    int failing_bundle = -1;  // bundle that comes back with an error of its own
+    int failing_bundle = -1;  // a bundle with an error of its own; -1: none
     bool throws = false;
     Fault fault;
     int64_t prepared_bytes = 1000;
-    std::function<void(BundleResult*)> reshape;  // may be null: gives a bundle other values
+    std::function<void(BundleResult*)> reshape;  // changes the values of a bundle; may be null
     int64_t negative_ivar = 0;                   // of coded images
     JobEstimate estimate;
     EngineInfo info = {"fake", "no device", 2, 0};
@@ -61,7 +61,7 @@ class EngineControl {
   Behaviour behaviour() const {
     MutexLock lock(&mutex_);
     Behaviour copy = behaviour_;
-    // Copies of a status share memory, by a reference count that the thread sanitizer cannot see.
+    // Copies of a status share memory with a reference count that the thread sanitizer cannot see.
     const auto own = [](absl::Status* status) { *status = absl::Status(status->code(), status->message()); };
     for (absl::Status* status : {&copy.extract_error, &copy.prepare_error, &copy.health}) own(status);
     for (DeviceStatus& device : copy.devices) own(&device.health);
@@ -77,7 +77,7 @@ class EngineControl {
     change(seen_);
     changed_.NotifyAll();
   }
-  // Waits until `condition` is true of the state; false after a minute.
+  // Waits until `condition` holds for the state; returns false after a minute.
   template <typename Condition>
   bool WaitUntil(const Condition& condition) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -87,7 +87,7 @@ class EngineControl {
     }
     return true;
   }
-  // Holds the caller while `closed` says so; false once a stop is requested.
+  // Holds the caller while `closed` returns true; returns false once a stop is requested.
   template <typename Closed>
   bool Pass(const Closed& closed, const std::stop_token& stop) {
     const WakeOnStop wake(stop, &mutex_, &changed_);
@@ -107,7 +107,7 @@ class EngineControl {
   Seen seen_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The engine's value for a fibre's bin; exact in float.
+// Returns the engine's flux for a fibre's bin; exact in float.
 inline float FakeFlux(int fibre, int bin) { return static_cast<float>(fibre * 8192 + bin); }
 inline double FakeResidual(int bundle) { return 1e-12 * (1 + bundle); }
 inline float FakeResolution(int fibre, int diagonal, int bin) {
@@ -138,7 +138,7 @@ class FakeEngine : public Engine {
   EngineInfo Info() const override { return control_->behaviour().info; }
   JobEstimate Estimate(const JobOutline&) const override {
     const EngineControl::Behaviour now = control_->behaviour();
-    Meet(now, EngineControl::Fault::At::kEstimate, 0).IgnoreError();  // it may throw, and has no status
+    Meet(now, EngineControl::Fault::At::kEstimate, 0).IgnoreError();  // it may throw; it has no status
     return now.estimate;
   }
   absl::Status Health() const override { return control_->behaviour().health; }
@@ -158,7 +158,7 @@ class FakeEngine : public Engine {
     return std::make_shared<const FakePrepared>(std::move(psf), grid, bundle_size, now.prepared_bytes);
   }
 
-  // Measures decoded images. Finds none of the shifts of a coded one.
+  // Measures decoded images. Refuses shifts of coded images.
   absl::StatusOr<MeasuredTraces> MeasureTraces(const TraceRequest& request) override {
     MeasuredTraces measured;
     if (request.coded != nullptr) {
@@ -192,7 +192,7 @@ class FakeEngine : public Engine {
   }
 
  private:
-  // The fault of this moment, if there is one.
+  // Returns the fault for this moment, OK if there is none.
   static absl::Status Meet(const EngineControl::Behaviour& now, EngineControl::Fault::At at, int delivered) {
     const bool met = now.fault.at == at && now.fault.after_bundles == delivered;
     return met ? now.fault.happens() : absl::OkStatus();

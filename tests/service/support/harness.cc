@@ -74,7 +74,7 @@ ServiceTest::ServiceTest() {
 ServiceTest::~ServiceTest() = default;
 
 void ServiceTest::Start(std::unique_ptr<Engine> engine) {
-  server_.reset();  // both would write to log_
+  server_.reset();  // two servers would write to log_
   if (engine == nullptr) engine = std::make_unique<FakeEngine>(engine_);
   auto server = Server::Start(options_, std::move(engine), MakeStreamSink(&log_));
   ASSERT_TRUE(server.ok()) << server.status();
@@ -96,7 +96,7 @@ void ServiceTest::ShowCaller(grpc::ClientContext* context) const {
 
 std::shared_ptr<grpc::Channel> ServiceTest::NewChannel() const {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // its own connection
   return grpc::CreateCustomChannel(server_->grpc_address(), grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -185,8 +185,8 @@ v1::Capabilities ServiceTest::Status() const {
 }
 
 int ServiceTest::Health(const std::string& service) const {
-  // HealthCheckRequest { string service = 1; } and HealthCheckResponse { ServingStatus status = 1; }, by
-  // hand.
+  // Encodes and decodes HealthCheckRequest { string service = 1; } and HealthCheckResponse { ServingStatus
+  // status = 1; } by hand.
   std::string request;
   if (!service.empty()) request = "\x0a" + std::string(1, static_cast<char>(service.size())) + service;
   grpc::GenericStub stub(NewChannel());

@@ -1,4 +1,4 @@
-// A server with a fake engine on ports of its own, and a client on a real channel.
+// A server with a fake engine on its own ports, and a client on a real channel.
 #ifndef SPEXD_TESTS_SERVICE_SUPPORT_HARNESS_H_
 #define SPEXD_TESTS_SERVICE_SUPPORT_HARNESS_H_
 
@@ -24,7 +24,7 @@
 
 namespace spexd {
 
-// server/server.h takes long to compile: only tests that call the server include it.
+// server/server.h takes long to compile, so only tests that call the server include it.
 class Server;
 
 namespace testing {
@@ -40,13 +40,13 @@ struct Answer {
   std::string message() const { return status.error_message(); }
   std::vector<const v1::BundlePart*> parts() const;
   std::vector<std::string> states() const;
-  const v1::JobSummary* summary() const;  // the last piece; null if none came
+  const v1::JobSummary* summary() const;  // the last event; null if it did not arrive
   const v1::FrameInfo* frame_info() const;
-  // The delay of RetryInfo in grpc-status-details-bin, seconds; -1 if there is none.
+  // Returns the delay of RetryInfo in grpc-status-details-bin in seconds; -1 if there is none.
   double retry_seconds() const;
 };
 
-// A call's end without events.
+// Returns the end of a call without events.
 Answer Ended(const grpc::Status& status, const grpc::ClientContext& context);
 
 class ServiceTest : public ::testing::Test {
@@ -56,26 +56,27 @@ class ServiceTest : public ::testing::Test {
   ServiceTest();
   ~ServiceTest() override;
 
-  // The server knows the identity "user", and the calls of this fixture come from it. `shares`: kinds and
-  // values of its lines in the identities file, such as {"queue-share 0.5"}. REQUIRES: not started yet.
+  // Makes the identity "user" known to the server; the fixture's calls then come from it. `shares`: kinds and
+  // values of its lines in the identities file, such as {"queue-share 0.5"}. REQUIRES: the server is not
+  // started yet.
   void BecomeUser(const std::vector<std::string>& shares);
-  // For calls beside those of this fixture: adds the user's token, if BecomeUser was called.
+  // Adds the user's token to a call outside of this fixture, if BecomeUser was called.
   void ShowCaller(grpc::ClientContext* context) const;
 
-  // Starts the server, on the fake engine unless given one; options_ may be changed before.
+  // Starts the server, by default on the fake engine. options_ may be changed before.
   void Start(std::unique_ptr<Engine> engine = nullptr);
   std::shared_ptr<grpc::Channel> NewChannel() const;
   std::unique_ptr<v1::Extraction::Stub> NewStub() const { return v1::Extraction::NewStub(NewChannel()); }
 
-  // A header with inputs by path, all fibres, bundles of 4.
+  // Returns a header with inputs by path, all fibres, bundles of 4.
   v1::JobHeader PathHeader() const { return testing::PathHeader(folder_, 4); }
-  // A header with the image as raw arrays and the PSF by its path.
+  // Returns a header with the image as raw arrays and the PSF by its path.
   v1::JobHeader RawHeader() const { return testing::RawHeader(folder_, 4); }
   static UploadData RawUpload() { return {v1::INPUT_IMAGE, RawArrays(kRows, kColumns), ""}; }
 
   Answer Extract(const v1::JobHeader& header, const std::vector<UploadData>& uploads = {},
                  grpc::ClientContext* context = nullptr);
-  // Reads what is left and the status.
+  // Reads the remaining events and the status.
   static Answer Finish(Stream* stream, grpc::ClientContext* context);
 
   // A call of Extract whose answer comes later.
@@ -83,7 +84,7 @@ class ServiceTest : public ::testing::Test {
     grpc::ClientContext context;
     std::unique_ptr<v1::Extraction::Stub> stub;
     std::unique_ptr<Stream> stream;
-    v1::ExtractEvent accepted;  // if it was read
+    v1::ExtractEvent accepted;  // set if it was read
   };
   // Sends the header.
   std::unique_ptr<Call> Send(const v1::JobHeader& header,
@@ -93,23 +94,23 @@ class ServiceTest : public ::testing::Test {
                               std::chrono::milliseconds timeout = std::chrono::hours(1)) const;
   static Answer End(Call* call) { return Finish(call->stream.get(), &call->context); }
 
-  // Lets each job that the engine extracts wait behind so many bundles.
+  // Makes each job that the engine extracts wait after this number of bundles.
   void CloseGateAfter(int bundles);
   void OpenGate();
-  // Waits until so many jobs wait at the gate.
+  // Waits until this number of jobs waits at the gate.
   bool AtGate(int jobs);
-  // A job of PathHeader that waits at the engine's gate, which is closed for it; null if it does not come
-  // there.
+  // Starts a job of PathHeader and closes the engine's gate for it. Returns the job once it waits there; null
+  // if it does not.
   std::unique_ptr<Call> HoldJobAtGate();
-  // Opens the gate, and waits for the job's end.
+  // Opens the gate and waits for the job's end.
   Answer LetGo(Call* job);
 
-  // GET of the HTTP port: status code and body.
+  // GETs a path of the HTTP port; returns status code and body.
   std::pair<int, std::string> Get(const std::string& path) const;
-  // The value of a line of /metrics ("spexd_jobs_total{outcome=\"ok\"}"), -1 if there is none.
+  // Returns the value of a line of /metrics ("spexd_jobs_total{outcome=\"ok\"}"), -1 if there is none.
   double Metric(const std::string& series) const;
   v1::Capabilities Status() const;
-  // grpc.health.v1.Health/Check of a service: its status as a number, -1 for an error.
+  // Calls grpc.health.v1.Health/Check of a service; returns its status as a number, -1 for an error.
   int Health(const std::string& service) const;
 
   InputFolder folder_;
@@ -117,7 +118,7 @@ class ServiceTest : public ::testing::Test {
   std::ostringstream log_;  // read it only after the server stopped
   std::shared_ptr<EngineControl> engine_ = std::make_shared<EngineControl>();
   std::unique_ptr<Server> server_;
-  std::string user_token_;  // "": calls show nothing of their caller
+  std::string user_token_;  // "": calls have no credentials
 };
 
 }  // namespace testing

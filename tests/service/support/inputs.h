@@ -15,13 +15,13 @@ inline constexpr int kRows = 60;
 inline constexpr int kColumns = 80;
 inline constexpr double kWaveMin = 6000, kWaveMax = 6040;  // 51 bins of 0.8 Angstrom
 
-// Straight traces, round Gaussian spots. PSFs of different `variant` have different hashes.
+// Returns a PSF with straight traces and round Gaussian spots. Different `variant` give different hashes.
 Psf SmallPsf(int variant = 0);
 
 void WritePsfFile(const std::string& path, int variant = 0);
 void WritePreprocFile(const std::string& path);
 
-// A folder with both, as psf.fits and preproc.fits.
+// A folder with psf.fits and preproc.fits.
 class InputFolder : public TempFolder {
  public:
   InputFolder() {
@@ -32,12 +32,12 @@ class InputFolder : public TempFolder {
 
 void WriteText(const std::string& path, const std::string& text);
 
-// Pixels, ivar and mask as RawImage's chunks carry them.
+// Returns pixels, ivar and mask in the form of RawImage's chunks.
 std::string RawArrays(int rows, int columns);
 
-// A header with "preproc.fits" and "psf.fits" of `folder` by path, all fibres.
+// Returns a header with "preproc.fits" and "psf.fits" of `folder` by path, all fibres.
 v1::JobHeader PathHeader(const TempFolder& folder, int bundle_size);
-// A header with the image as raw arrays, which follow, and the PSF by its path.
+// Returns a header with the image as raw arrays, to be sent afterwards, and the PSF by its path.
 v1::JobHeader RawHeader(const TempFolder& folder, int bundle_size);
 
 }  // namespace spexd::testing

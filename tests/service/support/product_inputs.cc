@@ -15,12 +15,12 @@
 namespace spexd::testing {
 namespace {
 
-// An absorption line at so many bins from its centre.
+// Returns the factor of an absorption line at `offset` bins from its centre.
 double Line(double offset, double depth, double width) {
   return 1 - depth * std::exp(-0.5 * offset * offset / (width * width));
 }
 
-// The flux of a star whose lines are as deep as its temperature says.
+// Returns the flux of a star; `depth`, which depends on its temperature, is that of its lines.
 double Star(double wave, double depth) {
   double flux = 1;
   for (const double centre :

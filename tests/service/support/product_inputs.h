@@ -9,20 +9,20 @@
 
 namespace spexd::testing {
 
-// Does what WritePreprocFile does; every other fibre is a sky fibre if `sky`.
+// Does what WritePreprocFile does; with `sky`, every other fibre is a sky fibre.
 void WritePreprocWithSky(const std::string& path, bool sky = true);
 
-// Spectra that products can be made of: a sky with lines in all fibres, stars in the odd ones, a narrow
-// resolution, deterministic noise.
+// Gives a bundle spectra from which products can be made: a sky with lines in all fibres, stars in the odd
+// ones, a narrow resolution, deterministic noise.
 void ReshapeToSpectra(BundleResult* bundle);
 
-// A fiberflat that is 1.1 everywhere.
+// Writes a fiberflat that is 1.1 everywhere.
 void WriteFiberflat(const std::string& path, int64_t fibres, int64_t bins);
 
 struct TemplateGrid {
   int nodes = 4;                     // temperatures
   double step_kms = 8;               // between samples
-  bool hole = false;                 // one node twice, another missing
+  bool hole = false;                 // one node appears twice, another is missing
   double first = 5940, last = 6100;  // Angstrom
 };
 void WriteTemplates(const std::string& path, const TemplateGrid& grid);

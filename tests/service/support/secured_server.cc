@@ -12,7 +12,7 @@
 namespace spexd::testing {
 namespace {
 
-// A test that waits longer has failed.
+// A deadline after which a waiting test has failed.
 client::Connection::Deadline Soon() { return client::Clock::now() + std::chrono::seconds(60); }
 
 }  // namespace

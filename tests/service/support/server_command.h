@@ -1,4 +1,4 @@
-// The command line of a server for a test.
+// Command lines of servers for tests.
 #ifndef SPEXD_TESTS_SERVICE_SUPPORT_SERVER_COMMAND_H_
 #define SPEXD_TESTS_SERVICE_SUPPORT_SERVER_COMMAND_H_
 
@@ -10,15 +10,15 @@
 
 namespace spexd::testing {
 
-// spexd with the CPU engine on one thread, which reads `folder` and writes its ports to ports.json there;
-// further flags follow.
+// Returns the command for spexd with the CPU engine on one thread. It reads `folder` and writes its ports to
+// ports.json there. Further flags follow.
 inline std::vector<std::string> ServerCommand(const TempFolder& folder,
                                               const std::vector<std::string>& flags) {
   return Joined({BinFolder() + "/spexd", "--port-file", folder / "ports.json", "--allow-root", folder.path(),
                  "--device", "cpu", "--threads", "1"},
                 flags);
 }
-// The same with detached jobs in folder/jobs, one at a time, and without an HTTP port.
+// Returns the same command with detached jobs in folder/jobs, one at a time, and without an HTTP port.
 inline std::vector<std::string> DetachedServerCommand(const TempFolder& folder,
                                                       const std::vector<std::string>& flags = {}) {
   return Joined(ServerCommand(folder, {"--listen", "127.0.0.1:0", "--http", "none", "--max-running-jobs", "1",

@@ -13,7 +13,7 @@ namespace spexd::testing {
 namespace {
 
 constexpr int kPiecesASecond = 10;
-constexpr int kSocketBytes = 4096;  // that a socket of this side holds: what waits stays with the server
+constexpr int kSocketBytes = 4096;  // bytes that a socket on this side holds; the rest waits in the server
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void SlowLink::Forward() {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
     const bool due = left.count() <= 0;
-    // A negative descriptor is not looked at.
+    // poll ignores negative descriptors.
     std::array<pollfd, 3> waits = {
         pollfd{end_.get(), POLLIN, 0}, {client.get(), POLLIN, 0}, {due ? server.get() : -1, POLLIN, 0}};
     if (poll(waits.data(), waits.size(), due ? -1 : static_cast<int>(left.count())) < 0) continue;

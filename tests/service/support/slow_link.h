@@ -1,5 +1,5 @@
-// A network that is slow in one direction: a TCP proxy that passes on what a client sends at once, and what
-// the server sends at so many bytes a second. The server takes the client for another machine: 127.0.0.2.
+// A network that is slow in one direction: a TCP proxy that forwards what a client sends at once, and what
+// the server sends at a limited rate. To the server the client seems to be another machine: 127.0.0.2.
 #ifndef SPEXD_TESTS_SERVICE_SUPPORT_SLOW_LINK_H_
 #define SPEXD_TESTS_SERVICE_SUPPORT_SLOW_LINK_H_
 

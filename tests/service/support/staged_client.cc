@@ -1,8 +1,8 @@
-// A client that goes as far as a stage of a job and then waits, to be killed by the test that started it:
+// A client that goes as far as a stage of a job and then waits until the test that started it kills it:
 // staged_client ADDRESS FOLDER STAGE.
 //
-// STAGE: header (accepted), input (half of it sent), queued, running, or results (the first bundle came; no
-// more are read).
+// STAGE: header (accepted), input (half of it sent), queued, running, or results (the first bundle has
+// arrived; no more are read).
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 
@@ -16,15 +16,15 @@ namespace {
 
 using Stream = grpc::ClientReaderWriter<spexd::v1::ExtractRequest, spexd::v1::ExtractEvent>;
 
-// The thread sanitizer makes the engine more than ten times slower, and bins of twice the width take an
-// eighth.
+// The thread sanitizer makes the engine more than ten times slower. Bins of twice the width take an eighth of
+// the time.
 #if defined(__SANITIZE_THREAD__)
 constexpr int kBins = 500;
 #else
 constexpr int kBins = 1000;
 #endif
 
-// Bundles of one fibre on bins so fine that each takes a while.
+// Bundles of one fibre with bins so fine that each takes a while.
 spexd::v1::ExtractRequest Header(const std::string& folder) {
   spexd::v1::ExtractRequest request;
   spexd::v1::JobHeader* header = request.mutable_header();

@@ -15,7 +15,7 @@ namespace {
 using Real = long double;
 using Matrix = Array<Real, 2>;
 
-// Inverse of a symmetric positive definite matrix by Gauss-Jordan elimination.
+// Returns the inverse of a symmetric positive definite matrix, by Gauss-Jordan elimination.
 Matrix Inverse(Matrix a) {
   const int64_t n = a.shape(0);
   for (int64_t k = 0; k < n; ++k) {
@@ -34,7 +34,8 @@ Matrix Inverse(Matrix a) {
   return a;
 }
 
-// Square root of a symmetric positive definite matrix by Jacobi rotations; v holds the eigenvectors in rows.
+// Returns the square root of a symmetric positive definite matrix, by Jacobi rotations. The rows of v are the
+// eigenvectors.
 Matrix SquareRoot(Matrix a) {
   const int64_t n = a.shape(0);
   Matrix v({n, n});
@@ -75,7 +76,7 @@ Matrix SquareRoot(Matrix a) {
   return root;
 }
 
-// Columns of A as lists of (pixel, value) on usable pixels.
+// A column of A as a list of (pixel, value) on usable pixels.
 struct Column {
   std::vector<int64_t> pixel;
   std::vector<Real> value;

@@ -1,4 +1,4 @@
-// The extraction by plain dense linear algebra in extended precision, straight from the equations
+// Extraction by plain dense linear algebra in extended precision, directly from the equations
 // (core/extract/README.md): slow, short, and independent of every engine.
 #ifndef SPEXD_TESTS_SUPPORT_SCENES_DENSE_ORACLE_H_
 #define SPEXD_TESTS_SUPPORT_SCENES_DENSE_ORACLE_H_
@@ -10,8 +10,8 @@
 
 namespace spexd::testing {
 
-// Extracts all the PSF's fibres as one group, on `grid` without the pads. Arrays are [fibre, bin]; electrons
-// per Angstrom.
+// The result for all the PSF's fibres as one group, on `grid` without the pads. Arrays are [fibre, bin]; flux
+// is in electrons per Angstrom.
 struct OracleResult {
   Array<double, 2> flux, ivar, coverage;
   Array<double, 3> resolution;  // [fibre, diagonal, bin]

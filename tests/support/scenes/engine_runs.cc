@@ -11,7 +11,7 @@
 namespace spexd::testing {
 namespace {
 
-// Two float32 roundings of values a hair apart differ by one unit in the last place.
+// float32 roundings of two nearly equal values may differ by one unit in the last place.
 constexpr double kFloatRounding = 1.2e-7;
 
 double ModelAt(const ModelWindow& model, int row, int column) {
@@ -20,7 +20,7 @@ double ModelAt(const ModelWindow& model, int row, int column) {
 }
 
 void Raise(double value, double* largest) {
-  // A NaN must not pass for a small difference.
+  // A NaN counts as an infinite difference.
   if (!(value <= *largest)) *largest = std::isnan(value) ? INFINITY : value;
 }
 

@@ -30,18 +30,18 @@ struct RunOptions {
   bool float32 = false;
 };
 
-using Bundles = std::map<int, BundleResult>;  // key: bundle number
+using Bundles = std::map<int, BundleResult>;  // by bundle number
 
 // Runs a job that must succeed.
 Bundles RunJob(Engine* engine, const Scene& scene, const RunOptions& options);
-// The same with a PSF already prepared; grid and bundle size are its.
+// The same with a prepared PSF, which determines grid and bundle size.
 Bundles RunJob(Engine* engine, std::shared_ptr<const PreparedPsf> prepared, const Scene& scene,
                const RunOptions& options);
-// A job of one bundle, with its model.
+// Runs a job of one bundle, with its model.
 BundleResult RunOne(Engine* engine, const Scene& scene, const WavelengthGrid& grid);
 
-// Checks properties of any float64 result: shapes, finite values, never an ivar of 0 without a mask, and
-// NODATA bins as they are defined.
+// Checks properties of any float64 result: shapes, finite values, no ivar of 0 without a mask, and the
+// definition of NODATA bins.
 void ExpectSound(const BundleResult& bundle);
 // Expects equality to the bit.
 void ExpectSame(const BundleResult& a, const BundleResult& b);
@@ -49,7 +49,7 @@ void ExpectSame(const Bundles& a, const Bundles& b);
 
 int NoDataBins(const BundleResult& bundle);
 
-// The largest differences of float64 results, in bins that both have data for.
+// The largest differences of float64 results, over bins for which both have data.
 struct ResultDifference {
   int64_t bins = 0;
   int64_t masks = 0;      // number of bins whose masks differ
@@ -62,9 +62,9 @@ struct ResultDifference {
   double model_unseen = 0;  // |difference| / (1 + |model|) on other pixels
 };
 
-enum class Compared { kWithData, kUnmasked };  // bins without NODATA, bins with a MASK of 0
+enum class Compared { kWithData, kUnmasked };  // bins without NODATA; bins with a MASK of 0
 
-// Bundles that only one result has count as differing masks. Models are compared if both have one.
+// Bundles that only one result has count as different masks. Models are compared if both results have one.
 ResultDifference Compare(const Bundles& result, const Bundles& expected, const Image& image,
                          Compared compared = Compared::kWithData);
 
@@ -74,11 +74,11 @@ struct ResultLimits {
   double resolution = 0;
 };
 
-// Masks must be identical.
+// Checks the limits, and that masks are identical.
 void ExpectWithin(const ResultDifference& difference, const ResultLimits& limits);
-// Checks values that follow from the flux: equal within rounding, where that is well determined.
+// Checks values derived from the flux: equal within rounding, where they are well determined.
 void ExpectQualityWithin(const ResultDifference& difference);
-// One line on stdout.
+// Prints one line to stdout.
 void Print(const char* what, const ResultDifference& difference);
 
 }  // namespace spexd::testing

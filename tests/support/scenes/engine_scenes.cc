@@ -8,7 +8,7 @@ namespace {
 
 std::vector<EngineScene> MakeWidenedScenes() {
   return {
-      // The spots are so wide across fibres that blocks of several fibres are eliminated at a time.
+      // These spots are so wide across fibres that blocks of several fibres are eliminated at a time.
       {.name = "WidenedByHalf", .options = {.fibres = 6, .rows = 60, .widen = 1.5}, .grid = {6006, 0.8, 30}},
       {.name = "WidenedTwofold", .options = {.fibres = 7, .rows = 60, .widen = 2}, .grid = {6006, 0.8, 30}},
       {.name = "WidenedTwoAndAHalfTimes",
@@ -36,7 +36,7 @@ std::vector<EngineScene> MakeDenseScenes() {
        .options = {.fibres = 4, .rows = 80, .seed = 5},
        .grid = {6006, 0.8, 44},
        .masked = {{30, 3, 9, 2}, {50, 2, 16, 4}, {0, 80, 25, 1}}},
-      // Whether a bin has data does not depend on how noisy its pixels are, or those of other bins.
+      // Whether a bin has data does not depend on the noise of its pixels or of other bins.
       {.name = "ANoisyAmplifier",
        .options = {.fibres = 4, .rows = 80},
        .grid = {6006, 0.8, 44},
@@ -52,7 +52,7 @@ std::vector<EngineScene> MakeDenseScenes() {
        .options = {.fibres = 4, .rows = 80},
        .grid = {6006, 0.8, 44},
        .reweighted = {{{0, 80, 12, 7}, 1e-6}}},
-      // The bins that the pixel touches have a signal of 20,000 sigma, of which 1e-8 is rounding.
+      // The bins that this pixel touches have a signal of 20,000 sigma, of which rounding is 1e-8.
       {.name = "OnePixelOfAbsurdIvar",
        .options = {.fibres = 4, .rows = 80},
        .grid = {6006, 0.8, 44},
@@ -71,9 +71,9 @@ std::vector<EngineScene> MakeDenseScenes() {
        .regularize = 0.02},
       {.name = "OneFibre", .options = {.fibres = 1, .rows = 80}, .grid = {6006, 0.8, 44}},
       {.name = "CoarseBins", .options = {.fibres = 3, .rows = 160}, .grid = {6010, 2.5, 30}},
-      // Finer grids are ill-conditioned: the least eigenvalues are 1e-8 of the largest and less, and what
-      // rounding does to a spot's last digit is felt. Dense algebra in float64 itself (the oracle with Real =
-      // double) differs from extended precision at 0.4 Angstrom by 2e-5 sigma.
+      // Finer grids are ill-conditioned: the smallest eigenvalues are at most 1e-8 of the largest, so the
+      // rounding of a spot's last digit matters. Dense algebra in float64 (the oracle with Real = double)
+      // differs from extended precision at 0.4 Angstrom by 2e-5 sigma.
       {.name = "FourTenths",
        .options = {.fibres = 2, .rows = 60},
        .grid = {6008, 0.4, 50},
@@ -89,10 +89,10 @@ std::vector<EngineScene> MakeDenseScenes() {
   };
 }
 
-// Scenes of all spot models but a single Gauss-Hermite core.
+// Returns scenes of all spot models except a single Gauss-Hermite core.
 std::vector<EngineScene> MakeSpotScenes() {
-  // What kBandCut leaves out of a fibre's precision shows in single bins of sampled spots. Without it, at a
-  // cut of 1e-13, their pulls are below 1e-10.
+  // The elements of a fibre's precision that kBandCut removes affect single bins of sampled spots. With a cut
+  // of 1e-13 in its place their pulls are below 1e-10.
   constexpr ResultLimits kSampled = {.pull = 2e-8, .sqrt_ivar = 2e-10, .resolution = 1e-10};
   std::vector<EngineScene> scenes;
   for (const auto& [spots, name] :

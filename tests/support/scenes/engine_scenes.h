@@ -1,4 +1,4 @@
-// The scenes on which engines are compared: awkward cases of extraction, each in a few fibres and bins.
+// The scenes on which engines are compared: difficult cases of extraction, each with few fibres and bins.
 #ifndef SPEXD_TESTS_SUPPORT_SCENES_ENGINE_SCENES_H_
 #define SPEXD_TESTS_SUPPORT_SCENES_ENGINE_SCENES_H_
 
@@ -14,7 +14,7 @@ namespace spexd::testing {
 struct PixelRectangle {
   int first_row, rows, first_column, columns;
 };
-// Pixels whose ivar is multiplied by `factor`. They all get `value`, if there is one.
+// Pixels whose ivar is multiplied by `factor`. If `value` is set, it replaces all of their values.
 struct Reweighted {
   PixelRectangle pixels;
   double factor;
@@ -32,7 +32,8 @@ struct EngineScene {
   // Allowed difference between float64 results and dense algebra in extended precision.
   ResultLimits limits = {.pull = 5e-9, .sqrt_ivar = 2e-10, .resolution = 1e-10};
 
-  // Whether rounding, not the method, limits the agreement of engines: narrow bins, or weights of all sizes.
+  // Returns whether rounding, not the method, limits the agreement of engines, because of narrow bins or very
+  // different weights.
   bool ill_conditioned() const { return limits.pull > 1e-7; }
   RunOptions run() const;
   Scene Make() const;
@@ -40,9 +41,9 @@ struct EngineScene {
 
 inline std::ostream& operator<<(std::ostream& out, const EngineScene& scene) { return out << scene.name; }
 
-// One bundle, small enough for dense algebra.
+// Returns the scenes of one bundle that are small enough for dense algebra.
 const std::vector<EngineScene>& DenseScenes();
-// The scenes above and others: nothing to see, several bundles, many fibres and bins.
+// Returns the dense scenes and others: scenes without data, with several bundles, with many fibres and bins.
 const std::vector<EngineScene>& AllScenes();
 
 }  // namespace spexd::testing

@@ -1,5 +1,5 @@
-// The engine that tests written for any engine run on. A program with such tests defines the functions below:
-// tests/extract/cpu_under_test.cc and tests/cuda/cuda_under_test.cc do.
+// The engine for tests that are written for any engine. A program with such tests defines the functions
+// below, as tests/extract/cpu_under_test.cc and tests/cuda/cuda_under_test.cc do.
 #ifndef SPEXD_TESTS_SUPPORT_SCENES_ENGINE_UNDER_TEST_H_
 #define SPEXD_TESTS_SUPPORT_SCENES_ENGINE_UNDER_TEST_H_
 
@@ -15,18 +15,18 @@
 
 namespace spexd::testing {
 
-// A new engine that works on up to `at_once` bundles, or jobs, at once. A machine that cannot have one: an
-// error that says why.
+// Makes an engine that works on up to `at_once` bundles or jobs at once. Returns an error with the reason if
+// the machine cannot have one.
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngineUnderTest(int at_once);
-// Whether such a machine fails the tests instead of skipping them.
+// Returns whether tests fail on a machine without the engine, instead of being skipped.
 bool EngineUnderTestIsRequired();
-// Arguments that tell spex and spexd to use that engine.
+// Returns the arguments that make spex and spexd use that engine.
 std::vector<std::string> EngineUnderTestArguments();
 
-// First words of the message of a test that is skipped for want of an engine; ctest looks for them.
+// Beginning of the message of a test that is skipped because there is no engine. ctest looks for it.
 inline constexpr char kNoEngine[] = "no engine to test: ";
 
-// Skips, or fails, where there is no engine; the message says why.
+// Makes the engine. Skips or fails the test if there is none; the message says why.
 class EngineTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -40,7 +40,7 @@ class EngineTest : public ::testing::Test {
     }
   }
   Engine* engine() { return engine_.get(); }
-  // Frees its memory for others.
+  // Frees the engine's memory for others.
   void ReleaseEngine() { engine_.reset(); }
 
  private:

@@ -1,4 +1,4 @@
-// The real PSF, the simulated frame and the golden results that tests compare with. They are no part of the
+// The real PSF, the simulated frame and the golden results with which tests compare. They are not part of the
 // sources.
 #ifndef SPEXD_TESTS_SUPPORT_SCENES_GOLDENS_H_
 #define SPEXD_TESTS_SUPPORT_SCENES_GOLDENS_H_
@@ -10,17 +10,17 @@
 
 namespace spexd::testing {
 
-// The folder named by the environment variable SPEXD_GOLDENS, else ../shared/data beside the sources; nullopt
-// if there is none.
+// Returns the folder in the environment variable SPEXD_GOLDENS, else ../shared/data beside the sources;
+// nullopt if it does not exist.
 std::optional<std::string> GoldenFolder();
 
-// Whether a missing folder is a failure: in CI (environment variable CI set).
+// Returns whether a missing folder is a failure: true if the environment variable CI is set.
 bool GoldensAreRequired();
 
 }  // namespace spexd::testing
 
-// Call it at the start of a test. Sets `folder`, or skips the test (fails it in CI) if the files are not
-// there.
+// Sets `folder`, or skips the test (fails it in CI) if the files are missing. To be called at the start of a
+// test.
 #define SPEXD_GOLDENS_OR_SKIP(folder)                                                           \
   const std::optional<std::string> spexd_goldens_ = ::spexd::testing::GoldenFolder();           \
   if (!spexd_goldens_) {                                                                        \

@@ -27,7 +27,7 @@ void Draw(const Blob& blob, int image, SampledImages* images) {
   }
 }
 
-// A spot with a companion, of a shape that `part` changes.
+// Draws a spot with a companion; `part` changes its shape.
 void DrawSpot(double part, int image, SampledImages* images) {
   Draw({-0.2, 0.1, 1 + 0.1 * part, 0.85 + 0.05 * part, 0.8}, image, images);
   Draw({0.8 + 0.3 * part, -0.5, 0.9, 0.75 - 0.1 * part, 0.2 + 0.1 * part}, image, images);
@@ -47,7 +47,7 @@ SampledImages Rounded(SampledImages images) {
   return images;
 }
 
-// The layout of a grid of side x side images.
+// Returns the layout of a grid of side x side images.
 SampledLayout LayOut(const SampledImages& images, SubpixelShift shift, int side) {
   SampledLayout layout;
   LayOutImages(images.columns(), images.rows(), images.oversampling, images.centre_x, images.centre_y,
@@ -57,7 +57,7 @@ SampledLayout LayOut(const SampledImages& images, SubpixelShift shift, int side)
   return layout;
 }
 
-// Spots that do not yet know their fibres.
+// Returns spots without the data of fibres.
 SampledSpots MakeSampledSpots(const SampledImages& images, const SampledLayout& layout, int fibres) {
   SampledSpots spots;
   spots.layout = layout;

@@ -1,4 +1,4 @@
-// Sampled spots of made-up images.
+// Sampled spots of simulated images.
 #ifndef SPEXD_TESTS_SUPPORT_SCENES_SAMPLED_PSF_H_
 #define SPEXD_TESTS_SUPPORT_SCENES_SAMPLED_PSF_H_
 
@@ -7,11 +7,11 @@
 
 namespace spexd::testing {
 
-// Images of spots that are not symmetric. Samples are multiples of 2^-22, so that stamps, which are float32,
-// hold sums of them without rounding.
+// Images of asymmetric spots. Samples are multiples of 2^-22, so that float32 stamps hold their sums without
+// rounding.
 struct SampledImages {
-  int oversampling = 1;  // samples to a CCD pixel along each axis
-  double centre_x = 0;   // the sample where a spot's centre is
+  int oversampling = 1;  // samples per CCD pixel along each axis
+  double centre_x = 0;   // the sample at the spot's centre
   double centre_y = 0;
   Array<double, 3> samples;  // [image, row, column]
 
@@ -19,16 +19,17 @@ struct SampledImages {
   int rows() const { return static_cast<int>(samples.shape(1)); }
 };
 
-// Images at kGridSide positions on the slit x kGridSide wavelengths.
+// Returns images at kGridSide positions on the slit x kGridSide wavelengths.
 inline constexpr int kGridSide = 3;
 SampledImages GridImages();
-// A single image. Where its centre is in the middle of a CCD pixel, its edges are pixels' edges.
+// Returns a single image. If its centre is in the middle of a CCD pixel, its edges are edges of pixels.
 SampledImages OneImage();
-// Images of two groups x the powers 1, x, y, xy; not oversampled. Those of 1 are spots, the others changes.
+// Returns images of two groups x the powers 1, x, y, xy, not oversampled. Images of 1 are spots, the others
+// are changes.
 SampledImages PolynomialImages();
 
-// Spots of these images for the PSF's fibres, wavelengths and CCD; neighbouring fibres differ in all that a
-// fibre has.
+// Return spots of these images for the PSF's fibres, wavelengths and CCD. Neighbouring fibres differ in
+// everything that depends on the fibre.
 SampledSpots MakeImageGrid(const SampledImages& images, const Psf& psf);
 SampledSpots MakeShiftedImage(const SampledImages& image, const Psf& psf);
 SampledSpots MakeImagePolynomials(const SampledImages& images, const Psf& psf);

@@ -14,7 +14,7 @@ class SceneMaker {
  public:
   explicit SceneMaker(const SceneOptions& options) : options_(options) {}
 
-  // A series with the given mean that varies by about `variation` along wavelength and fibres.
+  // Returns a series with the given mean that varies by about `variation` along wavelength and fibres.
   LegendreTable Series(double mean, double variation) {
     LegendreTable table;
     table.wave_min = kSceneWave;

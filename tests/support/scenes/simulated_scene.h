@@ -1,4 +1,4 @@
-// Scenes of an instrument's true proportions, from the simulator.
+// Scenes from the simulator, with the true proportions of an instrument.
 #ifndef SPEXD_TESTS_SUPPORT_SCENES_SIMULATED_SCENE_H_
 #define SPEXD_TESTS_SUPPORT_SCENES_SIMULATED_SCENE_H_
 
@@ -7,10 +7,10 @@
 
 namespace spexd::testing {
 
-// The whole grid of camera r.
+// The full wavelength grid of camera r.
 inline constexpr WavelengthGrid kWholeGrid = {5760, 0.8, 2326};
 
-// A simulated frame with the mask rule applied; must succeed.
+// Returns a simulated frame with the mask rule applied. Must succeed.
 Scene SimulateScene(const SimulatorOptions& options);
 
 }  // namespace spexd::testing

@@ -1,6 +1,6 @@
-"""The record of a night as its report has it: frames in the order of time, and what needs attention.
+"""The record of a night as its report shows it: frames in the order of time, and what needs attention.
 
-night_page.py and plot_night.py show it. Only Python's standard library is used.
+Used by night_page.py and plot_night.py. Uses only Python's standard library.
 """
 import collections
 import datetime
@@ -499,7 +499,7 @@ def when(night, stretch, frames):
 
 
 def masked(night):
-    """A camera is compared with itself, and as a whole with the other cameras."""
+    """Compares a camera with itself and, as a whole, with the other cameras."""
     with_bins = by_camera(frame for frame in night.frames if "masked" in frame.values)
     medians = {camera: statistics.median(f.values["masked"] for f in frames) for camera, frames in with_bins.items()}
     for camera, frames in with_bins.items():
@@ -524,7 +524,7 @@ def masked(night):
 
 
 def shifts(night):
-    """A camera is compared with itself, and as a whole with the other cameras."""
+    """Compares a camera with itself and, as a whole, with the other cameras."""
     for axis in "xy":
         name = "shift_" + axis
         measured = by_camera(frame for frame in night.frames if name in frame.values)

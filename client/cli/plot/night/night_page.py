@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what `spex night` did as one HTML page, for the morning after; it needs no network and no other file.
+"""Writes the record of `spex night` as one HTML page for the next morning; it needs no network and no other file.
 
 night_page.py NIGHT.json OUTPUT; `spex night --report` calls it.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what `spex night` did: what needs attention, exposures by cameras, and the numbers of frames over the night.
+"""Draws the record of `spex night`: what needs attention, exposures by cameras, numbers of frames over the night.
 
 plot_night.py NIGHT.json OUTPUT; `spex night --plot` calls it.
 """

@@ -1,5 +1,5 @@
-// cuda/kernels/common/machine.cuh for the host's compiler: CUDA's language on top of the emulator. Kernels'
-// sources find this file in the real one's place.
+// cuda/kernels/common/machine.cuh for the host's compiler: CUDA's language on top of the emulator. The
+// kernels' sources find this file in place of the real one.
 #ifndef SPEXD_CUDA_KERNELS_COMMON_MACHINE_CUH_
 #define SPEXD_CUDA_KERNELS_COMMON_MACHINE_CUH_
 
@@ -26,7 +26,7 @@
 #define __global__
 #define __device__
 #define __host__
-// Static shared memory begins where a block's does, which is aligned, whatever its type asks for.
+// Static shared memory has the alignment of a block's, whatever its type requires.
 #define __shared__ alignas(16) static thread_local
 #define __forceinline__ inline
 #define __launch_bounds__(...)
@@ -37,7 +37,7 @@
 #define blockDim (::spexd::emulation::this_position->block_size)
 #define gridDim (::spexd::emulation::this_position->grid_size)
 
-// ---- CUDA's functions, where its own sources look for them
+// ---- CUDA's functions, where its own sources expect them
 
 template <typename A, typename B>
 constexpr std::common_type_t<A, B> min(A a, B b) {
@@ -93,7 +93,7 @@ inline long long __double_as_longlong(double value) { return std::bit_cast<long 
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline int __ffs(unsigned value) { return value == 0 ? 0 : std::countr_zero(value) + 1; }
 
-// Threads change only where they wait, so plain operations are enough here.
+// Threads switch only where they wait, so plain operations suffice here.
 template <typename T>
 T atomicMin(T* to, T value) {
   const T old = *to;
@@ -152,7 +152,7 @@ inline void DeviceCheck(bool holds) {
 inline int LeadingZeros(uint64_t bits) { return std::countl_zero(bits); }
 inline uint32_t FromBigEndian(uint32_t word) { return __builtin_bswap32(word); }
 
-// Estimates no better than a device's.
+// Returns an estimate that is no better than a device's.
 inline double Coarse(double value) {
   return std::bit_cast<double>(std::bit_cast<uint64_t>(value) & ~((uint64_t{1} << 33) - 1));
 }
