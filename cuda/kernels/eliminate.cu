@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) FindThresholds(EliminateArgs ar
   const double* const diagonal = args.own.values + int64_t{block} * args.own.diagonals * args.own.size;
   double* const threshold = args.threshold + int64_t{block} * args.own.size;
   if (IsConditioned(args.blocks.reach, args.blocks.fibres)) {
-    const Substitution<double> substitution(args.factors, block, range.first, range.end,
+    const Substitution substitution(args.factors, block, range.first, range.end,
                                     args.values + int64_t{number} * args.chunks.extended);
     substitution.Solve(range.first, [&](int j) { return (j % 2 == 0 ? 1 : -1) * sqrt(diagonal[j]); });
     substitution.ForEach(range.core, range.core_end,
@@ -157,7 +157,7 @@ __device__ Neighbour NeighbourOf(const EliminateArgs& args, const Part& part, in
   const FactorArrays& factors = one_sided ? args.side_factors : args.factors;
   const int64_t size = args.own.size, reach = args.blocks.reach,
                 row = (one_sided ? side * args.blocks.count + other : other) * int64_t{factors.columns};
-  return {other < 0 ? nullptr : factors.Values<double>() + row * (1 + factors.tiles) * kTileSize,
+  return {other < 0 ? nullptr : factors.values + row * (1 + factors.tiles) * kTileSize,
           factors.starts + row,
           args.coupling + ((side == 0 ? other : part.block) * (2 * reach + 1) + reach) * size,
           factors.tiles,

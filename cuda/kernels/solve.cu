@@ -6,10 +6,8 @@
 // before it, where L L^T = P. It is symmetric and positive definite whatever is cut off, so that conjugate
 // gradients converge; the longer the halos, the nearer M is to P^-1.
 //
-// On usual grids the factors are stored in float32. That changes M a little, but it stays symmetric.
-//
 // Floor of a step for a frame (500 fibres of 2350 bins, two tiles below the diagonal one): factors read
-// twice, 0.23 GB, A once, 0.45 GB: 0.16 ms; 0.6 Gflop.
+// twice, 0.45 GB, A once, 0.45 GB: 0.22 ms; 0.6 Gflop.
 #include <algorithm>
 
 #include "core/model/tolerances.h"
@@ -132,7 +130,7 @@ __device__ double* ValuesOf(const SolveArgs& args) {
 template <int kStep>
 __device__ __forceinline__ double AddProducts(const double* matrix, int64_t stride, const double* x,
                                               int count, double sum) {
-  constexpr int kTogether = 5;
+  constexpr int kTogether = 7;
   for (; count > 0; count -= kTogether, x += kTogether * kStep) {
     double a[kTogether], b[kTogether];
 #pragma unroll
@@ -199,7 +197,6 @@ __device__ double* ResidualOf(const SolveArgs& args, int step) {
 }
 
 // Takes the step before, and preconditions the residual that it leaves.
-template <typename Real>
 __device__ void Precondition(const SolveArgs& args, int step, const Part& part) {
   if (WasDone(args, part)) return;
   const ChunkRange& range = part.range;
@@ -220,8 +217,8 @@ __device__ void Precondition(const SolveArgs& args, int step, const Part& part) 
     return residual;
   };
   if (!IsIdle(args, step, part)) {
-    const Substitution<Real> substitution(args.solve.factors, part.fibre, range.first, range.core_end,
-                                          ValuesOf(args));
+    const Substitution substitution(args.solve.factors, part.fibre, range.first, range.core_end,
+                                    ValuesOf(args));
     projection = substitution.Solve(range.core, advance);
     substitution.ForEach(range.first, range.core_end, [&](int bin, double x) {
       (bin < range.core ? from_next : preconditioned)[bin] = x;
@@ -286,9 +283,8 @@ __device__ void ForOwnPart(const SolveArgs& args, const Phase& phase) {
   if (number < args.fibres.fibres * args.chunks.count) phase(Part(args, number));
 }
 
-template <typename Real>
 __global__ void __launch_bounds__(kWarps* kWarp, kTogether) PreconditionAll(SolveArgs args, int step) {
-  ForOwnPart(args, [&](const Part& part) { Precondition<Real>(args, step, part); });
+  ForOwnPart(args, [&](const Part& part) { Precondition(args, step, part); });
 }
 __global__ void __launch_bounds__(kWarps* kWarp) DirectAll(SolveArgs args, int step) {
   ForOwnPart(args, [&](const Part& part) { Direct(args, step, part); });
@@ -298,7 +294,6 @@ __global__ void __launch_bounds__(kTeam, 8) ApplyAll(SolveArgs args, int step) {
 }
 
 // The steps that a bundle still needs, done by one block. The first step is already preconditioned.
-template <typename Real>
 __global__ void __launch_bounds__(kMaxFinishWarps* kWarp) Finish(SolveArgs args, int first_step) {
   const int first = args.fibres.FirstOf(blockIdx.x) * args.chunks.count,
             end = args.fibres.EndOf(blockIdx.x) * args.chunks.count;
@@ -310,7 +305,7 @@ __global__ void __launch_bounds__(kMaxFinishWarps* kWarp) Finish(SolveArgs args,
   for (int step = first_step; step < kMaxRefinements && args.solve.states[blockIdx.x].steps == 0; ++step) {
     for_parts([&](const Part& part) { Direct(args, step, part); });
     for_parts([&](const Part& part) { Apply<kWarp>(args, step, part); });
-    for_parts([&](const Part& part) { Precondition<Real>(args, step + 1, part); });
+    for_parts([&](const Part& part) { Precondition(args, step + 1, part); });
   }
 }
 
@@ -331,11 +326,10 @@ __global__ void __launch_bounds__(kTeam, 8) Remain(SolveArgs args) {
 }
 
 // P^-1 (1, -1, 1, ...), with halos on both sides of a chunk.
-template <typename Real>
 __global__ void __launch_bounds__(kWarps* kWarp, kTogether) Alternate(SolveArgs args) {
   ForOwnPart(args, [&](const Part& part) {
-    const Substitution<Real> substitution(args.solve.factors, part.fibre, part.range.first, part.range.end,
-                                          ValuesOf(args));
+    const Substitution substitution(args.solve.factors, part.fibre, part.range.first, part.range.end,
+                                    ValuesOf(args));
     substitution.Solve(part.range.first, [](int bin) { return bin % 2 == 0 ? 1.0 : -1.0; });
     substitution.ForEach(part.range.core, part.range.core_end,
                          [&](int bin, double x) { args.solve.alternating[At(args, part.fibre, bin)] = x; });
@@ -353,15 +347,12 @@ int64_t ValueBytes(const SolveArgs& args, int warps) {
 }  // namespace
 
 cudaError_t ConfigureSolve(int shared_bytes) {
-  return FirstError(
-      {AllowShared(Alternate<float>, shared_bytes), AllowShared(Alternate<double>, shared_bytes),
-       AllowShared(PreconditionAll<float>, shared_bytes), AllowShared(PreconditionAll<double>, shared_bytes),
-       AllowShared(Finish<float>, shared_bytes), AllowShared(Finish<double>, shared_bytes)});
+  return FirstError({AllowShared(Alternate, shared_bytes), AllowShared(PreconditionAll, shared_bytes),
+                     AllowShared(Finish, shared_bytes)});
 }
 
 cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream) {
-  return Launch(args.solve.factors.float32 ? Alternate<float> : Alternate<double>, Blocks(args),
-                kWarps * kWarp, ValueBytes(args, kWarps), stream, args);
+  return Launch(Alternate, Blocks(args), kWarps * kWarp, ValueBytes(args, kWarps), stream, args);
 }
 
 cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream) {
@@ -369,16 +360,15 @@ cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream) {
   const int64_t bytes = ValueBytes(args, kWarps);
   const int finish_warps =
       std::clamp(static_cast<int>(args.shared_bytes / ValueBytes(args, 1)), 1, kMaxFinishWarps);
-  const auto precondition = args.solve.factors.float32 ? PreconditionAll<float> : PreconditionAll<double>;
   cudaError_t error = cudaMemsetAsync(args.solve.states, 0, args.fibres.bundles * sizeof(SolveState), stream);
   for (int step = 0; step < kSteps && error == cudaSuccess; ++step) {
-    error = FirstError({Launch(precondition, blocks, threads, bytes, stream, args, step),
+    error = FirstError({Launch(PreconditionAll, blocks, threads, bytes, stream, args, step),
                         Launch(DirectAll, blocks, threads, 0, stream, args, step),
                         Launch(ApplyAll, parts, kTeam, 0, stream, args, step)});
   }
-  return FirstError({error, Launch(precondition, blocks, threads, bytes, stream, args, kSteps),
-                     Launch(args.solve.factors.float32 ? Finish<float> : Finish<double>, args.fibres.bundles,
-                            finish_warps * kWarp, ValueBytes(args, finish_warps), stream, args, kSteps),
+  return FirstError({error, Launch(PreconditionAll, blocks, threads, bytes, stream, args, kSteps),
+                     Launch(Finish, args.fibres.bundles, finish_warps * kWarp, ValueBytes(args, finish_warps),
+                            stream, args, kSteps),
                      Launch(Remain, parts, kTeam, 0, stream, args)});
 }
 

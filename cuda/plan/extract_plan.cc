@@ -17,7 +17,6 @@ constexpr int kKeptHalos = 5;
 // Chunks of the flux's preconditioner, for which all others wait: their halos, in reaches and in bins at
 // most, and what they keep at least. Halos decide how many steps conjugate gradients take, not what they
 // find. From kFarReach on influence carries further, above all beside holes.
-// Up to there the preconditioner's factors may be float32, too.
 constexpr int kNearHaloReaches = 3, kFarHaloReaches = 20, kFarReach = 10;
 // Halos of the square roots' chunks below kFarReach, in reaches: the widest band. Longer ones change results
 // by less than float32 can tell, also beside holes, and the longer a chunk, the more often a wide band is in
@@ -87,7 +86,6 @@ ExtractPlan MakeExtractPlan(const PsfShape& shape, std::vector<BundleFacts> fact
   const int reaches = plan.reach < kFarReach ? kNearHaloReaches : kFarHaloReaches;
   const int solve_halo = std::min(reaches * plan.reach, kMaxSolveHalo);
   plan.solve_chunks = MakeChunks(shape.bins, std::max(kSolveBins, 2 * solve_halo), solve_halo);
-  plan.solve_float32 = plan.reach < kFarReach;
   const int m = plan.block_fibres;
   plan.block_chunks = MakeChunks(shape.bins * m, kept * m, halo * m);
   plan.side_chunks = MakeChunks(shape.bins * m, (cut ? std::min(kept, 2 * halo) : kept) * m, halo * m);

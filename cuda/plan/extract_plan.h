@@ -35,7 +35,6 @@ struct ExtractPlan {
   ChunkPlan block_chunks;            // chunks of a block's unknowns
   ChunkPlan side_chunks;             // the same where few blocks have work: shorter, to be done sooner
   ChunkPlan solve_chunks;            // of a fibre's bins, for the preconditioner of the flux and its factors
-  bool solve_float32 = false;        // whether those factors are float32
   int shared_bytes = kMaxShared;     // see PlanOptions
 };
 

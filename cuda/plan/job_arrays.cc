@@ -21,14 +21,11 @@ BandArrays TakeBands(int64_t matrices, int size, int diagonals, Carver* carver) 
   return bands;
 }
 
-FactorArrays TakeFactors(int64_t matrices, int size, int diagonals, int chunks, bool float32,
-                         Carver* carver) {
+FactorArrays TakeFactors(int64_t matrices, int size, int diagonals, int chunks, Carver* carver) {
   FactorArrays factors;
   factors.columns = TilesOf(size);
   factors.tiles = std::max(TilesOf(diagonals - 1), kMinFactorTiles);
-  factors.float32 = float32;
-  const int64_t values = matrices * factors.columns * (1 + factors.tiles) * kTileSize;
-  factors.values = float32 ? static_cast<void*>(carver->Take<float>(values)) : carver->Take<double>(values);
+  factors.values = carver->Take<double>(matrices * factors.columns * (1 + factors.tiles) * kTileSize);
   factors.depths = carver->Take<int32_t>(matrices * chunks);
   factors.ends = carver->Take<int32_t>(matrices * factors.columns);
   factors.starts = carver->Take<int32_t>(matrices * factors.columns);
@@ -60,9 +57,9 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, Eliminati
     of->member.widths = nullptr;
     of->member_coupling = carver->Take<double>(count * (2 * diagonals - 1) * blocks.size);
   }
-  of->factors = TakeFactors(count, blocks.size, blocks.reach + 1, plan.block_chunks.count, false, carver);
+  of->factors = TakeFactors(count, blocks.size, blocks.reach + 1, plan.block_chunks.count, carver);
   of->sides = TakeBands(2 * count, blocks.size, diagonals, carver);
-  of->side_factors = TakeFactors(2 * count, blocks.size, diagonals, plan.side_chunks.count, false, carver);
+  of->side_factors = TakeFactors(2 * count, blocks.size, diagonals, plan.side_chunks.count, carver);
   of->threshold = carver->Take<double>(count * blocks.size);
   of->values = carver->Take<double>(count * plan.block_chunks.count * plan.block_chunks.extended);
   const int64_t runs = 2 * count * blocks.runs;
@@ -76,8 +73,8 @@ void TakeElimination(const ExtractPlan& plan, const BlockPlan& blocks, Eliminati
 void TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, SolveArrays* solve, Carver* carver) {
   const int64_t bins = plan.shape.bins, vector = fibres.fibres * bins,
                 parts = int64_t{fibres.fibres} * plan.solve_chunks.count;
-  solve->factors = TakeFactors(fibres.fibres, plan.shape.bins, plan.max_width + 1, plan.solve_chunks.count,
-                               plan.solve_float32, carver);
+  solve->factors =
+      TakeFactors(fibres.fibres, plan.shape.bins, plan.max_width + 1, plan.solve_chunks.count, carver);
   for (double** of :
        {&solve->direction, &solve->product, &solve->preconditioned, &solve->from_next, &solve->alternating}) {
     *of = carver->Take<double>(vector);

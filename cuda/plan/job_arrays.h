@@ -86,16 +86,10 @@ struct NormalArrays {
 // Cholesky factors of such matrices, by tile columns (cuda/kernels/factor/factor.h).
 struct FactorArrays {
   int columns, tiles;  // number of tile columns; most tiles below the diagonal one
-  bool float32;        // type of the values; otherwise they are float64
-  void* values;        // [matrix, tile column, 1 + tiles, lane, 2]
+  double* values;      // [matrix, tile column, 1 + tiles, lane, 2]
   int32_t* depths;     // [matrix, chunk]: tiles in use below the diagonal one, at most
   int32_t* ends;       // [matrix, tile column]: the last tile row that it reaches. It never falls.
   int32_t* starts;     // [matrix, tile row]: the first tile column that reaches it
-
-  template <typename Real>
-  SPEXD_HOST_DEVICE Real* Values() const {
-    return static_cast<Real*>(values);
-  }
 };
 
 // The elimination of each block's neighbours.

@@ -73,7 +73,6 @@ class Factors {
     args_.factors.tiles = std::max((c.diagonals - 1 + kTile - 1) / kTile, kMinFactorTiles);
     factors_.resize(size_t(matrices_) * args_.factors.columns * (1 + args_.factors.tiles) * kTileSize, NAN);
     depths_.resize(size_t(matrices_) * args_.chunks.count, -1);
-    args_.factors.float32 = false;
     args_.factors.values = factors_.data();
     args_.factors.depths = depths_.data();
     ends_.resize(size_t(matrices_) * args_.factors.columns, -1);

@@ -287,9 +287,7 @@ class Extents {
     Add(name, bands.widths, matrices * bands.size);
   }
   void Add(const char* name, const FactorArrays& factors, int64_t matrices, int chunks) {
-    const int64_t bytes = factors.float32 ? sizeof(float) : sizeof(double);
-    Add(name, factors.Values<std::byte>(),
-        matrices * factors.columns * (1 + factors.tiles) * kTileSize * bytes);
+    Add(name, factors.values, matrices * factors.columns * (1 + factors.tiles) * kTileSize);
     Add(name, factors.depths, matrices * chunks);
     Add(name, factors.ends, matrices * factors.columns);
     Add(name, factors.starts, matrices * factors.columns);

@@ -47,15 +47,6 @@ __device__ inline void LoadPair(const double* tile, double (&own)[2]) {
   own[0] = pair.x;
   own[1] = pair.y;
 }
-__device__ inline void StorePair(float* tile, double first, double second) {
-  reinterpret_cast<float2*>(tile)[threadIdx.x % kWarp] = {static_cast<float>(first),
-                                                          static_cast<float>(second)};
-}
-__device__ inline void LoadPair(const float* tile, float (&own)[2]) {
-  const float2 pair = reinterpret_cast<const float2*>(tile)[threadIdx.x % kWarp];
-  own[0] = pair.x;
-  own[1] = pair.y;
-}
 
 // Buffer for transposing a tile. With this row stride, columns are read without bank conflicts.
 inline constexpr int kTransposeStride = kTile + 2;

@@ -28,15 +28,9 @@ struct KeptFactor {
   const FactorArgs& args;
   int matrix, first_column, core_column;
 
-  // Stores this lane's pair of a tile.
-  __device__ void Store(int column, int k, double first, double second) const {
-    const int64_t of = static_cast<int64_t>(matrix) * args.factors.columns + first_column + column,
-                  at = (of * (1 + args.factors.tiles) + k) * kTileSize;
-    if (args.factors.float32) {
-      StorePair(args.factors.Values<float>() + at, first, second);
-    } else {
-      StorePair(args.factors.Values<double>() + at, first, second);
-    }
+  __device__ double* At(int column) const {
+    const int64_t at = static_cast<int64_t>(matrix) * args.factors.columns + first_column + column;
+    return args.factors.values + at * (1 + args.factors.tiles) * kTileSize;
   }
   __device__ bool Keeps(int column) const { return first_column + column >= core_column; }
 
@@ -45,23 +39,24 @@ struct KeptFactor {
                                          const double (&transposed)[2], const double (&x)[kTiles][2],
                                          const double (&)[2]) const {
     if (!Keeps(column)) return;
+    double* const to = At(column);
     double y[kTiles][2] = {};
     AddProducts<kTiles>(x, transposed, y);
-    Store(column, 0, inverse[0], inverse[1]);
+    StorePair(to, inverse[0], inverse[1]);
 #pragma unroll
-    for (int k = 0; k < kTiles; ++k) Store(column, k + 1, y[k][0], y[k][1]);
+    for (int k = 0; k < kTiles; ++k) StorePair(to + (k + 1) * kTileSize, y[k][0], y[k][1]);
   }
   __device__ void Diagonal(int column, const double (&inverse)[2], const double (&)[2]) const {
-    if (Keeps(column)) Store(column, 0, inverse[0], inverse[1]);
+    if (Keeps(column)) StorePair(At(column), inverse[0], inverse[1]);
   }
   __device__ void Below(int column, int k, const double (&transposed)[2], const double (&x)[2]) const {
     if (!Keeps(column)) return;
     double y[2] = {0, 0};
     MultiplyAdd8(x, transposed, y);
-    Store(column, k, y[0], y[1]);
+    StorePair(At(column) + k * kTileSize, y[0], y[1]);
   }
   __device__ void Beyond(int column, int down, int tiles) const {
-    for (int k = down + 1; Keeps(column) && k <= tiles; ++k) Store(column, k, 0, 0);
+    for (int k = down + 1; Keeps(column) && k <= tiles; ++k) StorePair(At(column) + k * kTileSize, 0, 0);
   }
 };
 

@@ -6,8 +6,6 @@
 
 namespace spexd::cuda {
 
-// Real: of the factor's values.
-template <typename Real>
 class Substitution {
  public:
   // The unknowns are [first, end), whole tiles except at the matrix's end; the others are left out. `values`:
@@ -20,8 +18,8 @@ class Substitution {
         near_(min(factors.tiles, kNear)),
         values_(values) {
     column_size_ = static_cast<int64_t>(1 + factors.tiles) * kTileSize;
-    first_column_ = factors.Values<Real>() +
-                    (static_cast<int64_t>(matrix) * factors.columns + first_tile_) * column_size_;
+    first_column_ =
+        factors.values + (static_cast<int64_t>(matrix) * factors.columns + first_tile_) * column_size_;
     ends_ = factors.ends + matrix * factors.columns + first_tile_;
     starts_ = factors.starts + matrix * factors.columns + first_tile_;
   }
@@ -53,10 +51,10 @@ class Substitution {
   // multiprocessor.
   static constexpr int kAhead = 2;
   struct Tiles {
-    Real inverse[2], beside[kNear][2];
+    double inverse[2], beside[kNear][2];
   };
 
-  __device__ const Real* Tile(int column, int k) const {
+  __device__ const double* Tile(int column, int k) const {
     return first_column_ + column * column_size_ + k * kTileSize;
   }
 
@@ -70,7 +68,7 @@ class Substitution {
   }
   __device__ __forceinline__ Tiles ColumnTiles(int column) const {
     Tiles of;
-    const Real* const tiles = Tile(InRange(column), 0);
+    const double* const tiles = Tile(InRange(column), 0);
     LoadPair(tiles, of.inverse);
 #pragma unroll
     for (int k = 1; k <= kNear; ++k) LoadPair(tiles + min(k, near_) * kTileSize, of.beside[k - 1]);
@@ -97,7 +95,7 @@ class Substitution {
         double sum = 0;
 #pragma unroll 1
         for (int far = min(row, before); far > kNear; far -= kBatch) {
-          Real y[kBatch][2];
+          double y[kBatch][2];
 #pragma unroll
           for (int q = 0; q < kBatch; ++q) LoadPair(Tile(row - max(far - q, 1), max(far - q, 1)), y[q]);
 #pragma unroll
@@ -117,7 +115,7 @@ class Substitution {
       }
     }
   }
-  __device__ __forceinline__ double AddProduct(int row, const Real (&y)[2], double sum) const {
+  __device__ __forceinline__ double AddProduct(int row, const double (&y)[2], double sum) const {
     const double* const z = values_ + row * kTile + at_.column;
     return fma(y[0], z[0], fma(y[1], z[1], sum));
   }
@@ -142,7 +140,7 @@ class Substitution {
         if (row > 0) square += ApplyDiagonal(ring[(a + 1) % kAhead].inverse, row - 1, own);
 #pragma unroll 1
         for (int far = min(tiles_ - 1 - row, after); far > kNear; far -= kBatch) {
-          Real y[kBatch][2];
+          double y[kBatch][2];
 #pragma unroll
           for (int q = 0; q < kBatch; ++q) LoadPair(Tile(row, max(far - q, 0)), y[q]);
 #pragma unroll
@@ -166,7 +164,7 @@ class Substitution {
     }
     return square;
   }
-  __device__ __forceinline__ double ApplyDiagonal(const Real (&inverse)[2], int row, double (&x)[2]) const {
+  __device__ __forceinline__ double ApplyDiagonal(const double (&inverse)[2], int row, double (&x)[2]) const {
     double u = AddProduct(row, inverse, 0);
     u += ShuffleXor(u, 1);
     u += ShuffleXor(u, 2);
@@ -174,7 +172,7 @@ class Substitution {
     x[1] = inverse[1] * u;
     return at_.column == 0 ? u * u : 0;
   }
-  __device__ __forceinline__ void SubtractProduct(int row, const Real (&y)[2], double (&x)[2]) const {
+  __device__ __forceinline__ void SubtractProduct(int row, const double (&y)[2], double (&x)[2]) const {
     const double other = values_[row * kTile + at_.row];
     x[0] = fma(-y[0], other, x[0]);
     x[1] = fma(-y[1], other, x[1]);
@@ -183,7 +181,7 @@ class Substitution {
   const LanePositions at_;
   const int first_, end_, first_tile_, tiles_, near_;
   double* const values_;
-  const Real* first_column_;
+  const double* first_column_;
   int64_t column_size_;
   const int32_t *ends_, *starts_;  // from the first tile row on
 };
