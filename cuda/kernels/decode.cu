@@ -101,7 +101,7 @@ class RowBits {
     }
   }
 
-  const uint32_t* const words_;  // of the row
+  const uint32_t* const words_;  // words of the row
   uint32_t* const ring_;
   const int end_;
   int at_ = 0, asked_ = 0, ready_ = 0;  // the next word; the first not requested, and not surely there

@@ -304,7 +304,7 @@ struct March {
   __device__ __forceinline__ Window At(int fibres_apart, int tile) const {
     return Window(args.psf, args.fibres.first_fibre + local + fibres_apart, tile);
   }
-  // The first tile of the other fibre with bins in reach of a tile's.
+  // Returns the other fibre's first tile with bins in reach of a tile's bins.
   __device__ int FirstOther(int tile) const { return max(tile * kTile - args.normal.reach, 0) / kTile; }
 
   // Whether rows grow with the bins, and none meets more than two tiles.

@@ -37,7 +37,7 @@ struct DecodeArrays {
   uint16_t* mask;  // [row, column]
   int64_t bytes;   // size of all
 };
-// As LayOutCoded.
+// Divides a block as LayOutCoded does.
 DecodeArrays LayOutDecoding(const CodedImage& image, std::byte* block);
 // The most bytes that decoding an image may take.
 int64_t MostDecodeBytes(int ccd_rows, int ccd_columns);

@@ -142,7 +142,7 @@ struct ResolutionArrays {
   int32_t* widest;      // [fibre, chunk, kMaxPoles]: diagonals of P that a pole keeps
   int32_t* tasks;       // [RootKind, root_tasks]: see cuda/kernels/root/roots.cuh
   int32_t* task_count;  // [RootKind]
-  int32_t* begun;       // [RootKind]: number of tasks that NextTask has given out
+  int32_t* begun;       // [RootKind]: number of tasks given out to blocks that ask for them
   int32_t root_tasks;   // most tasks of a kind
   int32_t* poles;       // [fibre, chunk]
   double* pole_total;   // [fibre, chunk]: sum of weights

@@ -124,7 +124,7 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   JobSlot& slot = slots_[static_cast<size_t>(lease->slot())];
   absl::Status status;
   {
-    // A PSF enqueued just now is still being made, from memory that its owner may free.
+    // A newly enqueued PSF is still being made, from memory that its owner may free.
     std::array<IdleGuard, 3 + SideStreams::kCount> used = {
         IdleGuard(store_->stream()),   IdleGuard(slot.stream.get()),  IdleGuard(slot.download.get()),
         IdleGuard(slot.side[0].get()), IdleGuard(slot.side[1].get()), IdleGuard(slot.side[2].get()),

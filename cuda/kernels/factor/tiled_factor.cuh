@@ -32,7 +32,7 @@ struct BandRows {
   __device__ __forceinline__ int WidthOf(int unknown) const {
     return unknown < count ? band.WidthOf(first + unknown) : -1;
   }
-  // Turns the widths of the tile row before into those of `row`.
+  // Turns the widths of the previous tile row into those of `row`.
   template <int kTiles>
   __device__ __forceinline__ void NextWidths(int row, TileWidths<kTiles>* widths) const {
 #pragma unroll

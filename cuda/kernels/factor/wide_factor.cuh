@@ -139,7 +139,7 @@ class WideFactor {
   // the factor.
   __device__ int Down(int column) const { return ends_[column] - column; }
 
-  // Calls keep.Diagonal, keep.Right and, for each tile below, keep.Below, for each tile column; a warp each.
+  // For each tile column, calls keep.Diagonal, keep.Right and, for each tile below, keep.Below; a warp each.
   template <typename Keep>
   __device__ void Factor(const Keep& keep) const {
     for (int row = 0; row <= tiles + 1; ++row) LoadRow(0, 0, row);

@@ -122,7 +122,7 @@ struct SampledWork {
   }
 
   // Shifts a line of rows, or of columns, of `width` pixels by a sinc. Calls use(pixel, value) for this
-  // lane's pixels, counted in the other order.
+  // lane's pixels, counted with rows and columns exchanged.
   template <typename Use>
   __device__ void ShiftLine(const double* line, const double* weights, int width, const Use& use) const {
     const int end = pixels(), height = end / width;
