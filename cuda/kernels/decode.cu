@@ -1,8 +1,9 @@
-// A coded image's pixels and ivar: a thread decodes a row, since each value's position in the bits follows
-// from the ones before; the other warps of its block scale and write meanwhile what it decoded before.
+// Decodes a coded image into pixels and ivar. One thread decodes a row, because the position of a value in
+// the bits depends on all values before it. Meanwhile the other warps of its block scale and write the values
+// decoded in the previous step.
 //
 // Floor for a frame of 4128 x 4114 pixels: 22 MB of codes read, 135 MB of pixels and 34 MB of mask written,
-// 0.05 ms. What takes the time is the chain of a row: 4114 values of some 600 cycles each, 1.6 ms.
+// 0.05 ms. The limit is the chain of a row: 4114 values of some 600 cycles each, 1.6 ms.
 #include <limits>
 #include <type_traits>
 
@@ -14,11 +15,11 @@
 namespace spexd::cuda {
 namespace {
 
-constexpr int kThreads = 256;  // of the kernel that applies the mask rule
+constexpr int kThreads = 256;  // threads of a block where the mask rule is applied
 constexpr int kWriters = 3;    // warps that write beside the one that decodes
-constexpr int kRing = 64;  // words of a row that are copied ahead, twice what 32 values mostly need at most
+constexpr int kRing = 64;  // words of a row copied ahead: twice the most that 32 values usually need
 
-// The bits of a row, from the most significant on. Beyond its end come zeros.
+// The bits of a row, the most significant first, then zeros.
 class RowBits {
  public:
   // `ring`: shared memory for [kRing, lane].
@@ -37,8 +38,8 @@ class RowBits {
 
   __device__ bool overrun() const { return left_ < 0; }
 
-  // Waits for the words that the call before asked for, and asks for as many as the ring has room for. Lanes
-  // need words at different times: if each fetched its own from device memory, all would wait at nearly every
+  // Waits for the words that the previous call requested, and requests as many as the ring has room for.
+  // Lanes need words at different times: if each fetched its own when needed, all would wait at nearly every
   // value.
   __device__ void Prefetch() {
     CopyAsyncWait<0>();
@@ -53,13 +54,13 @@ class RowBits {
     bits_ |= static_cast<uint64_t>(Fetch()) << (32 - count_);
     count_ += 32;
   }
-  // REQUIRES: a refill just before; count <= 32.
+  // Takes `count` bits. REQUIRES: a refill just before; count <= 32.
   __device__ uint32_t Take(int count) {
     const uint32_t value = static_cast<uint32_t>((bits_ >> 1) >> (63 - count));
     Skip(count);
     return value;
   }
-  // Zeros, a one and `split` bits. REQUIRES: a refill just before.
+  // Takes a code: zeros, a one and `split` bits. REQUIRES: a refill just before.
   __device__ uint64_t TakeCode(int split) {
     const int leading = LeadingZeros(bits_);
     if (leading + 1 + split <= 32) {
@@ -100,16 +101,16 @@ class RowBits {
     }
   }
 
-  const uint32_t* const words_;  // of the row
+  const uint32_t* const words_;  // words of the row
   uint32_t* const ring_;
   const int end_;
-  int at_ = 0, asked_ = 0, ready_ = 0;  // the next word; the first not asked for, and not surely there
+  int at_ = 0, asked_ = 0, ready_ = 0;  // the next word; the first not requested, and not surely there
   int64_t left_;                        // bits of the row that are not taken yet
   uint64_t bits_ = 0;                   // left-aligned
   int count_ = 0;                       // bits at hand
 };
 
-// The values of one row, one after the other.
+// Decodes the values of one row, one after the other.
 template <typename Value>
 class RowDecoder {
  public:
@@ -170,12 +171,12 @@ __device__ void Write(const DecodeArgs& args, int plane, int row, int column, in
 
 // Shared memory of a block.
 struct DecodeMemory {
-  int32_t values[2][kWarp][kWarp + 1];  // of two steps [row, column]
+  int32_t values[2][kWarp][kWarp + 1];  // [step % 2, row, column]
   uint32_t ring[kRing * kWarp];
 };
 
-// A block to 32 rows of a plane, in steps of 32 columns: the first warp decodes, the others write the step
-// before.
+// A block takes 32 rows of a plane, in steps of 32 columns: the first warp decodes a step while the others
+// write the previous one.
 template <typename Value>
 __device__ void DecodePlane(const DecodeArgs& args, int plane, DecodeMemory* memory) {
   const int lane = threadIdx.x % kWarp, writer = static_cast<int>(threadIdx.x) / kWarp - 1;

@@ -1,4 +1,4 @@
-// Kernels that decode an image in Rice coding into pixels and ivar, before the first stage.
+// Decodes a Rice-coded image into pixels and ivar, before the first stage.
 #ifndef SPEXD_CUDA_KERNELS_DECODE_H_
 #define SPEXD_CUDA_KERNELS_DECODE_H_
 
@@ -18,8 +18,8 @@ struct DecodeArgs {
   ImageArrays image;
 };
 
-// Decodes all planes and applies the mask rule: the bits that core/fits' decoder makes. What it finds is
-// added to coded.report.
+// Decodes all planes and applies the mask rule. The result has the same bits as that of core/fits' decoder.
+// Adds what it finds to coded.report.
 cudaError_t DecodeImage(const DecodeArgs& args, cudaStream_t stream);
 
 }  // namespace spexd::cuda

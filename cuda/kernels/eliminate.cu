@@ -1,6 +1,6 @@
 // Stage "eliminate": S = D - X^T X, X = L^-1 B. A block of threads walks along a matrix by steps of sixteen
-// columns (columns.cuh). Its warps solve for the columns of a few steps; then they take the products of these
-// with each other, and with all earlier steps whose columns still overlap, from the matrix.
+// columns (columns.cuh). Its warps solve for the columns of a few steps. Then they subtract from the matrix
+// the products of these steps with each other and with all earlier steps whose columns still overlap.
 //
 // Floor for a frame (500 fibres of 2350 bins), both sides: factors read, 0.45 GB, couplings 0.36 GB, D read
 // and P written, 0.5 GB: 0.3 ms; 3.5 Gflop, 0.06 ms. The matrix units do 21 Gflop here, 0.35 ms.
@@ -22,11 +22,10 @@ constexpr int kNearRows = 8;                              // tile rows of a step
 constexpr int64_t kMaxScratch = int64_t{32} << 20;       // in doubles, on usual grids
 constexpr int64_t kMaxFineScratch = int64_t{200} << 20;  // on grids whose bands are mostly wide
 
-// Most runs that a block of threads walks along. Rounds after the first have few walks, which are to end
-// soon.
+// The most runs of a walk. Rounds after the first have few walks, which are kept short so that they end soon.
 __host__ __device__ constexpr int WalkRuns(int round) { return round == 0 ? 10 : 2; }
 
-// A warp takes a chunk of a block.
+// Finds the thresholds, one warp per chunk of a block.
 __global__ void __launch_bounds__(kWarps* kWarp) FindThresholds(EliminateArgs args) {
   const int number = blockIdx.x * kWarps + threadIdx.x / kWarp, block = number / args.chunks.count;
   if (block >= args.blocks.count) return;
@@ -47,16 +46,16 @@ __global__ void __launch_bounds__(kWarps* kWarp) FindThresholds(EliminateArgs ar
 
 // ---- Which runs a round works on
 
-// The block before (side 0) or after, in the same bundle; -1 if there is none.
+// Returns the block before (side 0) or after, in the same bundle; -1 if there is none.
 __device__ int Beside(const BlockPlan& blocks, int block, int side) {
   const int other = block + (side == 0 ? -1 : 1);
   if (other < 0 || other >= blocks.count) return -1;
   return other / blocks.per_bundle == block / blocks.per_bundle ? other : -1;
 }
 
-// How many rounds change S of a side of a block, in each of its runs and at most; a warp takes a matrix. S
-// passes a change on to the block beyond, and each round brings it one from a block further. On its way a
-// change is multiplied by what round 0 took from each block.
+// Finds how many rounds change S on a side of a block, in each run and at most; one warp per matrix. Each
+// round brings S a change from one block further away. On its way a change is multiplied by what round 0 took
+// from each block.
 __global__ void __launch_bounds__(kWarp) FindChanges(EliminateArgs args) {
   const BlockPlan& blocks = args.blocks;
   const int matrix = blockIdx.x, side = matrix / blocks.count, near = RunsOf(args.max_width);
@@ -80,7 +79,7 @@ __global__ void __launch_bounds__(kWarp) FindChanges(EliminateArgs args) {
   if (threadIdx.x == 0) args.deepest[matrix] = deepest;
 }
 
-// kCopy: S is D, as a factor of S is needed elsewhere in the matrix.
+// kCopy: S is D in this run, and is written because S is factored elsewhere in the matrix.
 enum Work { kNone, kCopy, kEliminate };
 
 template <int kSides>
@@ -103,7 +102,7 @@ __device__ Work WorkOf(const EliminateArgs& args, int matrix, int run) {
 }
 
 // A block of threads walks along neighbouring runs with the same work, at most WalkRuns of them. A thread
-// lists the walks of as many runs of a matrix: where each begins.
+// lists where the walks along WalkRuns runs of a matrix begin.
 template <int kSides>
 __global__ void __launch_bounds__(kWarp) FindWalks(EliminateArgs args, int matrices) {
   const int runs = args.blocks.runs, most = WalkRuns(args.round), parts = (runs + most - 1) / most;
@@ -120,19 +119,19 @@ __global__ void __launch_bounds__(kWarp) FindWalks(EliminateArgs args, int matri
 
 // ---- A walk
 
-// Steps [first, end) of a block's matrix. Columns are solved for from `start` on, as those before have
-// products with these.
+// Steps [first, end) of a block's matrix. Columns are solved for from `start` on, because those before
+// `first` have products with these steps.
 struct Part {
   int side, block;
   bool eliminates;  // otherwise nothing is taken from D
   int start, first, end;
-  // Widths of columns before this step are left, as not all of their entries are written. Those of later ones
-  // are: all walks of a round eliminate the same matrices from a block, so that its columns reach as far in
-  // each of them.
+  // Widths of columns before this step stay as they are, because not all of their entries are written. Those
+  // of later columns are raised: all walks of a round eliminate the same matrices from a block, so that a
+  // column reaches equally far in each of them.
   int first_raised;
 };
 
-// The walk that begins at a task.
+// Returns the walk that begins at a task.
 __device__ Part PartOf(const EliminateArgs& args, int task) {
   const BlockPlan& blocks = args.blocks;
   const int matrix = task / blocks.runs, run = task % blocks.runs, first = run * kRunSteps;
@@ -150,7 +149,7 @@ __device__ Part PartOf(const EliminateArgs& args, int task) {
           raised * kRunSteps};
 }
 
-// What is taken from a part on a side.
+// Returns what is eliminated from a part on a side.
 __device__ Neighbour NeighbourOf(const EliminateArgs& args, const Part& part, int side) {
   const int other = args.within ? part.block : Beside(args.blocks, part.block, side);
   const bool one_sided = args.round > 1 && other >= 0 && args.deepest[side * args.blocks.count + other] > 0;
@@ -166,7 +165,7 @@ __device__ Neighbour NeighbourOf(const EliminateArgs& args, const Part& part, in
           args.own.size};
 }
 
-// sum += X_step^T X_before, of a half of the columns of `before`, in a fixed order of rows.
+// sum += X_step^T X_before, for half of the columns of `before`, in a fixed order of rows.
 __device__ __forceinline__ void MultiplyAdd(const Columns& columns, int step, int before, int half,
                                             double (&sum)[4]) {
   const StepRows x(columns, step), y(columns, before);
@@ -181,8 +180,8 @@ __device__ __forceinline__ void MultiplyAdd(const Columns& columns, int step, in
   }
 }
 
-// Takes products of a step and a half of the columns of `before` from D. What is taken is positive
-// semidefinite: its largest entries relative to the diagonal are on it.
+// Subtracts the products of a step with half of the columns of `before` from D. The products form a positive
+// semidefinite matrix, whose largest entries relative to D's diagonal are on the diagonal.
 template <int kSides, typename ColumnsOf>
 __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsOf& columns_of, int step,
                      int before, int half) {
@@ -231,7 +230,7 @@ __device__ void Take(const EliminateArgs& args, const Part& part, const ColumnsO
   }
 }
 
-// `scratch`: of this block of threads.
+// `scratch`: the scratch memory of this block of threads.
 template <int kSides, int kKept>
 __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMemory& memory,
                      double* scratch) {
@@ -271,7 +270,7 @@ __device__ void Walk(const EliminateArgs& args, const Part& part, const ColumnMe
 template <int kSides, int kKept>
 __global__ void __launch_bounds__(kWarps* kWarp, 2)
     Eliminate(EliminateArgs args, ColumnMemory memory, int64_t scratch_doubles) {
-  __shared__ Part part;  // takes no registers there
+  __shared__ Part part;  // shared, so that it takes no registers
   while (true) {
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -290,7 +289,7 @@ int64_t SharedBytes(const ColumnMemory& memory, int sides) {
   return sides * (memory.shared() * static_cast<int64_t>(sizeof(double)) +
                   memory.ring.slots * static_cast<int64_t>(sizeof(int)));
 }
-// `tiles`: most of a factor below the diagonal one.
+// `tiles`: most tiles of a factor below the diagonal one.
 ColumnMemory MemoryOf(const BlockPlan& blocks, int width, int tiles, int sides, int shared_bytes) {
   const int reaches = width > kFineWidth ? kFineColumnReaches : kColumnReaches, batch = kWarps / sides;
   const int rows = std::min(TilesOf(kStep + std::max(reaches * blocks.reach, 2 * width)),

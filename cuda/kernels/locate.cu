@@ -20,7 +20,8 @@ __device__ int64_t SpotAt(const PsfArrays& psf, int fibre, int bin) {
   return static_cast<int64_t>(fibre) * psf.shape.bins + bin;
 }
 
-// The first bin of [first, end) that is `after`, as are all bins behind it; `end` if there is none.
+// Returns the first bin of [first, end) for which `after` holds, or `end`. REQUIRES: all bins behind it
+// satisfy `after`, too.
 template <typename After>
 __device__ int FirstBin(int first, int end, const After& after) {
   while (first < end) {
@@ -71,8 +72,8 @@ __global__ void Locate(PsfArrays psf) {
   if (facts->end_column < right) atomicMax(&facts->end_column, right);
 }
 
-// Finds the bins that cover a row of the CCD: by bisection where rows ascend, or descend, from bin to bin. No
-// check of PSFs demands that. If a trace reverses, its rows look at all bins.
+// Finds the bins that cover a row of the CCD, by bisection if the spots' rows only ascend or only descend
+// from bin to bin. No check of PSFs demands this; if a trace reverses, all of its bins are searched.
 __global__ void __launch_bounds__(kRowThreads) FindRowBins(PsfArrays psf) {
   const PsfShape& shape = psf.shape;
   const int fibre = blockIdx.y, row = blockIdx.x * blockDim.x + threadIdx.x, height = shape.spot_rows();
@@ -145,7 +146,7 @@ __global__ void FindReach(PsfArrays psf) {
 }  // namespace
 
 cudaError_t LocateSpots(const PsfArrays& psf, cudaStream_t stream) {
-  const unsigned cleared = psf.shape.fibres * kNeighbours;  // no fewer than bundles
+  const unsigned cleared = psf.shape.fibres * kNeighbours;  // at least the number of bundles
   const dim3 grid((psf.shape.bins + kThreads - 1) / kThreads, psf.shape.fibres);
   const dim3 rows((psf.shape.ccd_rows + kRowThreads - 1) / kRowThreads, psf.shape.fibres);
   return FirstError({

@@ -20,7 +20,7 @@ constexpr int kWarps = 8;
 constexpr int kWarpBins = 4;  // bins whose spots a warp sums
 constexpr int kTogether = 6;  // rows of a spot fetched at once
 
-// A fibre's part of a block's rows: its spots there are those of bins [begin, end), in columns [left, right).
+// Where a fibre crosses a block's rows: its spots of bins [begin, end), in columns [left, right).
 struct Crossing {
   int begin, end, left, right;
 

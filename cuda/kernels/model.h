@@ -17,7 +17,7 @@ struct ModelArgs {
   bool want_model;
   const double* flux;  // f [fibre, bin]
   ModelArrays model;
-  OutputArrays output;  // the models, if wanted, are written
+  OutputArrays output;  // receives the models, if wanted
 };
 
 cudaError_t ComputeModel(const ModelArgs& args, cudaStream_t stream);

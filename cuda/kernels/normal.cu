@@ -1,11 +1,12 @@
-// Stage "normal": A^T W A, A^T W p and A^T W 1 straight from spots, on the matrix units.
+// Stage "normal": A^T W A, A^T W p and A^T W 1, computed directly from spots on the matrix units.
 //
-// A warp goes down the rows of the CCD with two tiles of a fibre's bins, whose spots a row may meet, and with
-// two of the next fibre's. It adds S W S^T and S W T^T, four columns of a row at a time: a line of S or T has
-// the values of one spot there, and W has the pixels' ivar. The next row is copied to shared memory
-// meanwhile. When the first tile's last spot has ended, its products are stored, and the tile behind the
-// second one comes in. Where rows meet more than two tiles, each pair of such windows is multiplied alone.
-// Other warps take fibres further apart.
+// A warp goes along the rows of the CCD with two windows: two tiles of a fibre's bins, those whose spots a
+// row may meet, and two of the next fibre's. It adds S W S^T and S W T^T, four columns of a row at a time: a
+// line of S has the values there of one of the fibre's spots, a line of T those of the next fibre's, and W
+// has the pixels' ivar. Meanwhile the next row is copied to shared memory. Behind the last spot of a window's
+// first tile, the products of that tile are stored, and the tile after the second one enters the window.
+// Where rows meet more than two tiles, each pair of windows is multiplied separately. Other warps take pairs
+// of fibres further apart.
 //
 // Floor for a frame (500 fibres of 2350 bins, spots of 17 x 11 pixels): spots read 1.76 GB, image 0.14 GB,
 // products of pairs written 0.34 GB: 0.53 ms; 5.1 Gflop, 0.09 ms. The matrix units do 32 Gflop here, 0.5 ms,
@@ -29,12 +30,12 @@ __device__ int Line() { return threadIdx.x % kWarp / 4; }
 __device__ int Quarter() { return threadIdx.x % 4; }
 __device__ int Lane() { return threadIdx.x % kWarp; }
 
-// Of a row, shared memory has a slot of 8 bytes a lane for each step and tile, of both windows: the value
-// that the lane multiplies. The row's ivar and pixels follow.
+// Layout of a row in shared memory: for each step and each tile of both windows a slot with 8 bytes for each
+// lane, the value that the lane multiplies; then the row's ivar and pixels.
 constexpr int kImage = 4 * kSteps * kWarp, kStage = kImage + kSteps * kColumns;
 constexpr int kSlotBytes = kWarp * sizeof(double), kStageBytes = kStage * sizeof(double);
 
-// The spot of a bin, placed on the CCD. Spots of bins that do not exist lie nowhere.
+// The spot of a bin, placed on the CCD. The spot of a bin that does not exist covers no row.
 struct PlacedSpot {
   int first_row, first_column;
   const char* origin;  // where the value at CCD row 0, column 0 would lie
@@ -53,7 +54,8 @@ struct PlacedSpot {
 };
 
 // Two tiles of a fibre's bins, and the CCD rows [first, end) and columns [left, right) around their spots.
-// The first tile's spots end before `tile_end`. A lane has the spots of four bins, whose values it copies.
+// The first tile's spots end before `tile_end`. A lane holds the spots of the four bins whose values it
+// copies.
 struct Window {
   int tile;
   PlacedSpot spots[4];
@@ -83,13 +85,13 @@ struct Window {
   }
 };
 
-// Sums of a warp: products of a window's tiles with each of its own and of another window, and its own bins'
-// data and coverage.
+// A warp's sums: products of its own window's tiles with each other and with those of another window, and
+// data and coverage of its own window's bins.
 struct Sums {
   double own[2][4] = {}, others[2][4] = {};
   double data[2] = {0, 0}, coverage[2] = {0, 0};
 
-  // The second tile of the first window, or of the other one, takes the first one's place.
+  // DropOwn and DropOther: the second tile of the own or of the other window takes the place of the first.
   __device__ __forceinline__ void DropOwn() {
 #pragma unroll
     for (int k = 0; k < 2; ++k) {
@@ -114,8 +116,8 @@ struct Sums {
   }
 };
 
-// Adds rows of the CCD to sums: products with other tiles at the steps from kFirst on, and, for kOwn, those
-// of the first window with itself, data and coverage at all kCount steps.
+// Adds rows of the CCD to sums: products with the other window at the steps from kFirst on and, for kOwn,
+// those of the own window with itself, data and coverage at all kCount steps.
 template <bool kOwn, int kFirst, int kCount>
 struct RowSum {
   const NormalArgs& args;
@@ -153,7 +155,8 @@ struct RowSum {
     const PsfShape& shape = args.psf.shape;
     const SharedAddress to = SharedAddressOf(slots) + stage * kStageBytes;
     const unsigned rows = shape.spot_rows(), columns = shape.spot_columns();
-    // The lines of memory that a copy touches limit this kernel, so it takes two steps of four bins.
+    // This kernel is limited by the lines of memory that a copy touches, so a copy takes two steps of four
+    // bins.
     const int second = Lane() / 4 % 2;
     const SharedAddress mine =
         to + second * 4 * kSlotBytes + ((Lane() / 8 * 4 + Quarter()) ^ second * 8) * sizeof(double);
@@ -161,7 +164,7 @@ struct RowSum {
     for (int i = 0; i < 8; ++i) {
       const PlacedSpot& spot = i < 4 ? own.spots[i] : others.spots[i - 4];
       const int step = i < 4 ? 0 : kFirst, at_column = column + step * kColumns + Lane() % 8;
-      // Unsigned and in bytes, or the compiler makes four instructions of each address.
+      // Unsigned and in bytes: otherwise the compiler makes four instructions of each address.
       const unsigned offset = (static_cast<unsigned>(row) * columns + static_cast<unsigned>(at_column)) *
                               static_cast<unsigned>(sizeof(double));
       const char* const from = spot.origin + offset;
@@ -249,13 +252,13 @@ __device__ __forceinline__ void AddRows(const NormalArgs& args, const Window& ow
   }
 }
 
-// Where the products of a warp's fibre with another go (NormalArrays). For a fibre with itself only those
-// with later bins are kept; products outside the band are dropped.
+// The destination of the products of a warp's fibre with another (NormalArrays). Of a fibre's products with
+// itself, only those with later bins are kept. Products outside the band are dropped.
 struct KeptProducts {
   const NormalArrays& normal;
   int apart;
   int member, distance;  // position in the block; unknowns between the same bins of both fibres
-  bool within;           // one block
+  bool within;           // both fibres are in one block
   double* to;
 
   __device__ __forceinline__ KeptProducts(const NormalArgs& args, int local, int fibres_apart)
@@ -274,7 +277,7 @@ struct KeptProducts {
     to[int64_t{transposed ? -far : far} * normal.blocks.size + (transposed ? unknown + far : unknown)] =
         product;
   }
-  // A tile of products: `low` and `high` are this lane's.
+  // Keeps a tile of products, of which this lane has `low` and `high`.
   __device__ __forceinline__ void KeepTile(int tile, int other_tile, double low, double high) const {
     const int bin = tile * kTile + Line(), other = other_tile * kTile + 2 * Quarter();
     Keep(bin, other, low);
@@ -282,8 +285,8 @@ struct KeptProducts {
   }
 };
 
-// Tiles [begin, last) of a fibre, and the fibre `apart` further unless that is 0. kOwn: products of the fibre
-// with itself, data and coverage are wanted, too.
+// A warp's work: tiles [begin, last) of a fibre, and the fibre `apart` further unless that is 0. kOwn: the
+// fibre's products with itself, data and coverage are wanted, too.
 template <bool kOwn>
 struct March {
   const NormalArgs& args;
@@ -301,7 +304,7 @@ struct March {
   __device__ __forceinline__ Window At(int fibres_apart, int tile) const {
     return Window(args.psf, args.fibres.first_fibre + local + fibres_apart, tile);
   }
-  // The first tile of the other fibre with bins in reach of a tile's.
+  // Returns the other fibre's first tile with bins in reach of a tile's bins.
   __device__ int FirstOther(int tile) const { return max(tile * kTile - args.normal.reach, 0) / kTile; }
 
   // Whether rows grow with the bins, and none meets more than two tiles.
@@ -347,7 +350,7 @@ struct March {
     }
   }
 
-  // Takes each pair of windows alone.
+  // Multiplies each pair of windows separately.
   __device__ __forceinline__ void RunPairs() const {
     for (int tile = begin; tile < last; tile += 2) {
       const Window s = At(0, tile);
@@ -392,7 +395,8 @@ struct March {
   }
 };
 
-// How many warps take a fibre's tiles: one for the fibre and the next, and one for each further apart.
+// Number of warps that take a fibre's tiles: one for the fibre and the next one, and one for each fibre
+// further apart.
 __device__ __host__ int WarpsOf(int fibre_reach) { return fibre_reach > 1 ? fibre_reach : 1; }
 
 __global__ void __launch_bounds__(kWarps* kWarp, 3) Products(NormalArgs args) {

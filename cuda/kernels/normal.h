@@ -1,4 +1,4 @@
-// Stage "normal": A^T W A, A^T W p and coverage straight from spots.
+// Stage "normal": A^T W A, A^T W p and coverage, computed directly from spots.
 #ifndef SPEXD_CUDA_KERNELS_NORMAL_H_
 #define SPEXD_CUDA_KERNELS_NORMAL_H_
 

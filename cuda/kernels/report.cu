@@ -1,4 +1,4 @@
-// Stage "model": what is reported.
+// Stage "model": the spectra as they are reported.
 //
 // Floor for a frame: sums read, 0.15 GB with two blocks of poles, P read, 0.13 GB, result written, 0.07 GB:
 // 0.09 ms.
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kThreads = 128, kProofThreads = 512;
 
-// Adds up the slots: x / (x + s) = 1 - s / (x + s). Into slot 0: Q's diagonals, Q 1 and Q f.
+// Adds up the slots, by x / (x + s) = 1 - s / (x + s). Slot 0 receives Q's diagonals, Q 1 and Q f.
 __global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {
   const int64_t count = static_cast<int64_t>(args.bins) * kPoleSums;
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kThreads) AddGroups(ReportArgs args) {
   SumsAt(args, 0, fibre, 0)[i] = of - sum;
 }
 
-// Errors of the identities that prove Q, one block per fibre. The larger one enters that of its bundle.
+// Computes the errors of the identities that prove Q, one block per fibre. A bundle keeps the largest error.
 __global__ void __launch_bounds__(kProofThreads) ProveRoots(ReportArgs args) {
   const int fibre = blockIdx.x;
   const Band p(args.precision, fibre);
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kProofThreads) ProveRoots(ReportArgs args) {
   if (threadIdx.x != 0) return;
   const int64_t bundle = fibre / args.output.bundle_size;
   std::byte* const to = args.output.bundles + bundle * args.output.bundle_bytes + args.output.root_error;
-  // Numbers that are not negative are in the order of their bits, with NaN at the end.
+  // Non-negative numbers are ordered as their bits are, with NaN at the end.
   const double error = fabs(LargerError(error_of_ones, error_of_flux));
   atomicMax(reinterpret_cast<unsigned long long*>(to),
             static_cast<unsigned long long>(__double_as_longlong(error)));

@@ -1,4 +1,4 @@
-// The spectra as they are reported.
+// Stage "model": the spectra as they are reported.
 #ifndef SPEXD_CUDA_KERNELS_REPORT_H_
 #define SPEXD_CUDA_KERNELS_REPORT_H_
 

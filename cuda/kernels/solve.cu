@@ -19,7 +19,7 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kWarps = 4;
-constexpr int kTogether = 5;  // blocks of these that share a multiprocessor
+constexpr int kTogether = 5;  // blocks of kWarps that share a multiprocessor
 constexpr int kSteps = 20;    // steps done for all bundles, before bundles are finished one by one
 constexpr int kMaxFinishWarps = 16;
 constexpr int kTeam = 128;  // threads that share a part's bins where bins are independent
@@ -52,11 +52,11 @@ static_assert(kCurvature < kSolveSums);
 __device__ double* SumsOf(const SolveArgs& args, int which) {
   return args.solve.sums + static_cast<int64_t>(which) * args.fibres.fibres * args.chunks.count;
 }
-// A step writes its own, and reads those of the two steps before.
+// The place of a step's projection: a step writes its own, and reads those of the two previous steps.
 __device__ int ProjectionOf(int step) { return kProjection + step % 3; }
 
-// Stores sums of `own` over the kThreads threads of a part. The part of its bundle that is last to do so adds
-// up those of all parts, in their order, and calls use(state, totals) with one thread.
+// Stores the sums of `own` over the kThreads threads of a part. The last part of its bundle to do so adds up
+// the sums of all parts, in the order of the parts, and calls use(state, totals) in one thread.
 template <int kThreads, int kSums, typename Use>
 __device__ void AddUp(const SolveArgs& args, const int (&which)[kSums], const Part& part,
                       double (&&own)[kSums], const Use& use) {
@@ -84,7 +84,7 @@ __device__ void AddUp(const SolveArgs& args, const int (&which)[kSums], const Pa
 }
 
 // Whether a bundle has converged. `projection` is its squared error in the norm of A, as M estimates it, and
-// `before` that of the step before. If that no longer falls, the remaining error is rounding.
+// `before` that of the previous step. Once it stops falling, the remaining error is rounding.
 __device__ bool IsDone(const SolveState& state, int step, double projection, double before) {
   if (!(state.residual > 0)) return true;  // also if it is NaN
   if (state.residual > kFluxResidual * kFluxResidual * state.norm) return false;
@@ -126,7 +126,8 @@ __device__ double* ValuesOf(const SolveArgs& args) {
 
 // ---- A
 
-// sum + matrix[k * stride] x[k * kStep] over k in [0, count). Loads of several k are under way together.
+// Returns `sum` plus the sum of matrix[k * stride] x[k * kStep] over k in [0, count). Loads of several k
+// overlap.
 template <int kStep>
 __device__ __forceinline__ double AddProducts(const double* matrix, int64_t stride, const double* x,
                                               int count, double sum) {
@@ -157,8 +158,8 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const doub
             size = normal.blocks.size, unknown = bin * m + member;
   const int back = min(normal.reach, bin), on = min(normal.reach, normal.bins - 1 - bin);
   double sum = 0;
-  // Adds the products with bins bin + k of `other`, member + far of its block: with k >= least, where that is
-  // the later unknown; and with k <= most, where it is the earlier one.
+  // These add the products with bins bin + k of fibre `other`, member + far of its block: add_later where the
+  // other bin is the later unknown, for k >= least; add_earlier where it is the earlier one, for k <= most.
   const auto add_later = [&](const double* matrix, int other, int far, int least) {
     sum = AddProducts<1>(matrix + unknown + int64_t{far + least * m} * size, m * size,
                          x + At(args, other, bin + least), on + 1 - least, sum);
@@ -168,7 +169,7 @@ __device__ double Multiply(const SolveArgs& args, int fibre, int bin, const doub
                           x + At(args, other, bin + most), most + back + 1, sum);
   };
   const double* const own = normal.Diagonals(block, 0);
-  int first = fibre - member;  // of the block
+  int first = fibre - member;  // first fibre of the block
 #pragma unroll 1
   for (int other = first; other < min(first + m, end); ++other) {
     const int far = other - fibre;
@@ -196,7 +197,7 @@ __device__ double* ResidualOf(const SolveArgs& args, int step) {
   return args.solve.residual + step % 2 * At(args, args.fibres.fibres, 0);
 }
 
-// Takes the step before, and preconditions the residual that it leaves.
+// Completes the previous step, and preconditions the residual that it leaves.
 __device__ void Precondition(const SolveArgs& args, int step, const Part& part) {
   if (WasDone(args, part)) return;
   const ChunkRange& range = part.range;
@@ -243,7 +244,7 @@ __device__ void Precondition(const SolveArgs& args, int step, const Part& part) 
                });
 }
 
-// The next direction.
+// Computes the next direction.
 __device__ void Direct(const SolveArgs& args, int step, const Part& part) {
   if (WasDone(args, part)) return;
   const bool idle = IsIdle(args, step, part);
@@ -259,7 +260,7 @@ __device__ void Direct(const SolveArgs& args, int step, const Part& part) {
   });
 }
 
-// A times the direction.
+// Multiplies the direction by A.
 template <int kThreads>
 __device__ void Apply(const SolveArgs& args, int step, const Part& part) {
   if (WasDone(args, part)) return;
@@ -293,7 +294,7 @@ __global__ void __launch_bounds__(kTeam, 8) ApplyAll(SolveArgs args, int step) {
   Apply<kTeam>(args, step, Part(args, blockIdx.x));
 }
 
-// The steps that a bundle still needs, done by one block. The first step is already preconditioned.
+// Does the steps that a bundle still needs, one block per bundle. The first step is already preconditioned.
 __global__ void __launch_bounds__(kMaxFinishWarps* kWarp) Finish(SolveArgs args, int first_step) {
   const int first = args.fibres.FirstOf(blockIdx.x) * args.chunks.count,
             end = args.fibres.EndOf(blockIdx.x) * args.chunks.count;
@@ -309,7 +310,7 @@ __global__ void __launch_bounds__(kMaxFinishWarps* kWarp) Finish(SolveArgs args,
   }
 }
 
-// The exact residual b - A f.
+// Computes the exact residual b - A f.
 __global__ void __launch_bounds__(kTeam, 8) Remain(SolveArgs args) {
   const Part part(args, blockIdx.x);
   double norm = 0;
@@ -325,7 +326,7 @@ __global__ void __launch_bounds__(kTeam, 8) Remain(SolveArgs args) {
   });
 }
 
-// P^-1 (1, -1, 1, ...), with halos on both sides of a chunk.
+// Computes P^-1 (1, -1, 1, ...), with halos on both sides of a chunk.
 __global__ void __launch_bounds__(kWarps* kWarp, kTogether) Alternate(SolveArgs args) {
   ForOwnPart(args, [&](const Part& part) {
     const Substitution substitution(args.solve.factors, part.fibre, part.range.first, part.range.end,

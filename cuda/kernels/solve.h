@@ -20,7 +20,7 @@ struct SolveArgs {
 
 cudaError_t ConfigureSolve(int shared_bytes);
 // Solves for `solve.alternating`, from which the poles are planned. REQUIRES: factors of the precision. May
-// run beside SolveFlux: they write no array in common.
+// run beside SolveFlux, as the two write no array in common.
 cudaError_t SolveAlternating(const SolveArgs& args, cudaStream_t stream);
 // Computes the flux and each bundle's residual.
 cudaError_t SolveFlux(const SolveArgs& args, cudaStream_t stream);

@@ -1,5 +1,5 @@
-// A coded image as it goes to a device, in one piece: the report of its decoding, rows, random numbers,
-// bytes.
+// A coded image as it goes to a device, in one block: the report of its decoding, its rows, its random
+// numbers and its bytes.
 #ifndef SPEXD_CUDA_PLAN_CODED_BLOCK_H_
 #define SPEXD_CUDA_PLAN_CODED_BLOCK_H_
 
@@ -12,10 +12,10 @@ namespace spexd::cuda {
 
 inline constexpr uint32_t kNoDamage = UINT32_MAX;
 
-// What decoding finds. It begins with these values.
+// What decoding finds. The values here are those before decoding.
 struct DecodeReport {
   uint32_t damage = kNoDamage;  // the least [plane, row] whose bytes end too early
-  uint32_t negative_ivar = 0;   // pixels that IsUnflaggedNegative is true of
+  uint32_t negative_ivar = 0;   // pixels for which IsUnflaggedNegative is true
 };
 
 // The pieces of a block.
@@ -23,27 +23,27 @@ struct CodedBlock {
   DecodeReport* report;
   CodedRow* rows;  // [plane, row]
   float* randoms;
-  uint32_t* words;  // the bytes, with some more behind them
+  uint32_t* words;  // the bytes, padded
   int64_t bytes;    // size of the block
 };
 
-// `block` null: computes the size only. The block is to be 256-byte aligned.
+// Divides a 256-byte aligned block into its pieces. `block` null: computes the size only.
 CodedBlock LayOutCoded(int64_t rows, int64_t randoms, int64_t bytes, std::byte* block);
 CodedBlock LayOutCoded(const CodedImage& image, std::byte* block);
 
-// A block where it is decoded, and behind it what decoding needs besides.
+// A coded block on the device that decodes it, and behind it what else decoding needs.
 struct DecodeArrays {
   CodedBlock coded;
   uint16_t* mask;  // [row, column]
   int64_t bytes;   // size of all
 };
-// As LayOutCoded.
+// Divides a block as LayOutCoded does.
 DecodeArrays LayOutDecoding(const CodedImage& image, std::byte* block);
 // The most bytes that decoding an image may take.
 int64_t MostDecodeBytes(int ccd_rows, int ccd_columns);
 
-// Writes the image's block but for its bytes, which go to `words`, and its report, which begins anew with
-// each upload. The block must have the size that LayOutCoded says.
+// Writes the image's block except its bytes, which the caller copies to `words`, and its report, which each
+// upload resets. The block must have the size that LayOutCoded computes.
 void PackCoded(const CodedImage& image, std::byte* block);
 
 }  // namespace spexd::cuda

@@ -14,20 +14,20 @@ namespace {
 
 // Minimum length of a chunk in halos: shorter chunks would compute more halo than frame.
 constexpr int kKeptHalos = 5;
-// Chunks of the flux's preconditioner, for which all others wait: their halos, in reaches and in bins at
-// most, and what they keep at least. Halos decide how many steps conjugate gradients take, not what they
-// find. From kFarReach on influence carries further, above all beside holes.
+// Chunks of the flux's preconditioner, for which all later work waits: their halos, in reaches and at most in
+// bins, and how many bins they keep at least. Halos decide how many steps conjugate gradients take, not what
+// they find. From a reach of kFarReach on, influence carries further, above all beside holes.
 constexpr int kNearHaloReaches = 3, kFarHaloReaches = 20, kFarReach = 10;
-// Halos of the square roots' chunks below kFarReach, in reaches: the widest band. Longer ones change results
-// by less than float32 can tell, also beside holes, and the longer a chunk, the more often a wide band is in
-// it.
+// Halos of the square roots' chunks below kFarReach, in reaches: the widest band. Longer halos change results
+// by less than float32 resolves, even beside holes, and the longer a chunk, the more often it contains a wide
+// band.
 constexpr int kNearRootHaloReaches = 8;
 constexpr int kMaxSolveHalo = 512;
 constexpr int kSolveBins = 128;
 // Number of diagonals that the narrow square roots read, whatever the band.
 constexpr int kMinMaxWidth = 14;
 
-// Bins that a chunk keeps where all are of about one length.
+// Returns the bins that each chunk keeps, if all chunks have about the same length.
 int KeptWith(int bins, int halo) {
   const int count = std::max(1, bins / (kKeptHalos * halo));
   return (bins + count - 1) / count;

@@ -17,7 +17,7 @@ inline constexpr int kMaxShared = 200 * 1024;
 
 struct PlanOptions {
   // Bins of each chunk without its halos; 0: chosen. At least the grid's bins: unchunked. Fine grids are
-  // never cut. The chunks of the flux's preconditioner do not depend on this: any grid has them.
+  // never cut. The chunks of the flux's preconditioner do not depend on this, and any grid has them.
   int chunk_bins = 0;
   int shared_bytes = kMaxShared;  // shared memory of a block on each device in use
 };
@@ -34,7 +34,7 @@ struct ExtractPlan {
   ChunkPlan root_chunks;             // chunks of a fibre's bins, for the square roots
   ChunkPlan block_chunks;            // chunks of a block's unknowns
   ChunkPlan side_chunks;             // the same where few blocks have work: shorter, to be done sooner
-  ChunkPlan solve_chunks;            // of a fibre's bins, for the preconditioner of the flux and its factors
+  ChunkPlan solve_chunks;            // of a fibre's bins, for the flux's preconditioner and its factors
   int shared_bytes = kMaxShared;     // see PlanOptions
 };
 

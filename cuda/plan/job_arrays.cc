@@ -86,16 +86,16 @@ void TakeSolve(const ExtractPlan& plan, const JobFibres& fibres, SolveArrays* so
 
 constexpr int64_t kPoleGroups = (kMaxPoles + kPoleGroup - 1) / kPoleGroup;
 // Groups of poles that have sums of their own on usual grids. Most chunks have two groups, some beside holes
-// five. With fewer slots these would follow each other in wide bands, and the frame would wait for them.
+// five. With fewer slots, groups in wide bands would follow each other, and the frame would wait for them.
 constexpr int kUsualSlots = 5;
 
-// What is planned while the flux is solved for.
+// Takes the arrays that are planned while the flux is solved for.
 ResolutionArrays TakeRootPlan(const ExtractPlan& plan, int64_t fibres, Carver* carver) {
   ResolutionArrays resolution = {};
   const int64_t parts = fibres * plan.root_chunks.count;
   resolution.slots = plan.reach < kFineReach ? kUsualSlots : kPoleGroups;
   resolution.widest = carver->Take<int32_t>(parts * kMaxPoles);
-  // Whole warps of the narrow kernel, which takes as many fibres at a time as groups of poles fill a warp.
+  // Whole warps of the narrow kernel, each of which takes a group of poles of several fibres.
   resolution.root_tasks = static_cast<int32_t>(kPoleGroups * plan.root_chunks.count * (fibres + kPoleGroup));
   resolution.tasks = carver->Take<int32_t>(int64_t{kRootKinds} * resolution.root_tasks);
   resolution.task_count = carver->Take<int32_t>(kRootKinds);
@@ -154,7 +154,7 @@ JobArrays LayOutJob(const ExtractPlan& plan, const JobShape& job, const ScratchS
                    fibres,           shape.bundle_size, blocks.fibres};
   const int64_t pixels = int64_t{shape.ccd_rows} * shape.ccd_columns, vector = int64_t{fibres} * shape.bins;
 
-  // What several stages share.
+  // Arrays that several stages share.
   arrays.image.pixels = carver.Take<float>(2 * pixels);
   arrays.image.ivar = arrays.image.pixels == nullptr ? nullptr : arrays.image.pixels + pixels;
   arrays.model = TakeWindows(plan, job, &carver);

@@ -2,7 +2,8 @@
 //
 // Fibres and bundles are counted within the job. A row of an array is contiguous in wavelength.
 //
-// Which arrays share memory. Each stage uses those that its row names, and all of the first row:
+// Arrays of different stages share memory. Each stage uses the arrays that its row names, and all of the
+// first row:
 //
 //   all          image, windows, output, precision, weak, flux, plan of the roots
 //   decoding     coded image
@@ -72,10 +73,10 @@ struct NormalArrays {
   double* data;         // A^T W p [fibre, bin]
   BandArrays own;       // D [block]
   double* between;      // O: unknown j of a block with j + k of a later one [apart - 1, block, k + reach, j]
-  double* min_diagonal;  // [fibre]: of D, in bins with data
+  double* min_diagonal;  // [fibre]: the least of D's diagonal, in bins with data
 
-  // At [k * size + j]: unknown j of a block with j + k of the same block (k >= 0) or of the one `apart`
-  // further.
+  // Returns diagonals: at [k * size + j] unknown j of a block with j + k of the same block (k >= 0) or of the
+  // block `apart` further.
   SPEXD_HOST_DEVICE double* Diagonals(int block, int apart) const {
     const int64_t of_later = int64_t{apart - 1} * blocks.count + block;
     return apart == 0 ? own.values + int64_t{block} * own.diagonals * blocks.size
@@ -83,7 +84,7 @@ struct NormalArrays {
   }
 };
 
-// Cholesky factors of such matrices, by tile columns (cuda/kernels/factor/factor.h).
+// Cholesky factors of band matrices, by tile columns (cuda/kernels/factor/factor.h).
 struct FactorArrays {
   int columns, tiles;  // number of tile columns; most tiles below the diagonal one
   double* values;      // [matrix, tile column, 1 + tiles, lane, 2]
@@ -97,8 +98,8 @@ struct EliminationArrays {
   double* threshold;     // [block, unknown]: see EliminateArgs
   double* values;        // [block, chunk, extended]: scratch of the thresholds
   FactorArrays factors;  // factors of D
-  // S [side, block], with the previous or the next blocks eliminated, and its factors; later a block's other
-  // fibres take their place.
+  // S [side, block], with the previous or the next blocks eliminated, and its factors; later the matrices of
+  // a block's other fibres take their place.
   BandArrays sides;
   FactorArrays side_factors;
   // See EliminateArgs.
@@ -112,12 +113,12 @@ struct EliminationArrays {
   double* member_coupling;  // [block, k + diagonals - 1, j]
 };
 
-// How far the conjugate gradients of a bundle are.
+// The state of a bundle's conjugate gradients.
 struct SolveState {
   double norm, residual;           // |b|^2 and |b - A f|^2 in the norm of diag(A)^-1/2
   double projection, alpha, beta;  // r^T M r of the last step, M the preconditioner; its factors
   uint32_t arrived;                // parts that have stored a sum, of all sums so far
-  int32_t steps;                   // after how many steps it had converged; 0: it has not
+  int32_t steps;                   // number of steps after which it converged; 0: not yet
 };
 
 // The flux by conjugate gradients; vectors are [fibre, bin].
@@ -132,16 +133,16 @@ struct SolveArrays {
 };
 
 struct ResolutionArrays {
-  int32_t* widest;      // [fibre, chunk, kMaxPoles]: a pole keeps so many diagonals of P
+  int32_t* widest;      // [fibre, chunk, kMaxPoles]: diagonals of P that a pole keeps
   int32_t* tasks;       // [RootKind, root_tasks]: see cuda/kernels/root/roots.cuh
   int32_t* task_count;  // [RootKind]
-  int32_t* begun;       // [RootKind]: number of tasks that blocks have asked for, where they ask
-  int32_t root_tasks;   // most of a kind
+  int32_t* begun;       // [RootKind]: number of tasks given out to blocks that ask for them
+  int32_t root_tasks;   // most tasks of a kind
   int32_t* poles;       // [fibre, chunk]
   double* pole_total;   // [fibre, chunk]: sum of weights
   double* pole_shift;   // [fibre, chunk, kMaxPoles]
   double* pole_weight;  // [fibre, chunk, kMaxPoles]: multiplied by the shift
-  int32_t slots;        // of sums: groups of poles that are solved for side by side
+  int32_t slots;        // slots of sums: groups of poles that are solved for side by side
   double* sums;         // [slot, fibre, bin, kPoleSums]
   double* scratch;
 };
@@ -171,7 +172,7 @@ struct OutputArrays {
 struct JobArrays {
   JobFibres fibres;
   ImageArrays image;
-  std::byte* coded;  // the same still coded, until it is decoded: DecodeArrays (coded_block.h)
+  std::byte* coded;  // the image until it is decoded: DecodeArrays (coded_block.h)
   NormalArrays normal;
   EliminationArrays elimination;
   BandArrays precision;  // P [fibre]

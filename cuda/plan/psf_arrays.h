@@ -12,7 +12,7 @@
 
 namespace spexd::cuda {
 
-// Fibres on each side that are checked for common columns; spots have at most 63 columns.
+// Number of fibres on each side that are checked for common columns. Spots have at most 63 columns.
 inline constexpr int kNeighbourReach = 31;
 inline constexpr int kNeighbours = 2 * kNeighbourReach + 1;
 

@@ -1,4 +1,4 @@
-// Sizes of a PSF on a grid, known before anything is on a device.
+// Sizes of a PSF on a grid, which are known before anything is on a device.
 #ifndef SPEXD_CUDA_PLAN_PSF_SHAPE_H_
 #define SPEXD_CUDA_PLAN_PSF_SHAPE_H_
 

@@ -10,16 +10,16 @@ namespace spexd::cuda {
 
 // Facts about a bundle that follow from the positions of its spots; found on the device.
 struct BundleFacts {
-  int32_t reach = 0;        // spots more bins apart than this do not overlap,
-  int32_t fibre_reach = 0;  // nor do spots more fibres apart than this
-  int32_t first_column =
-      0;  // CCD columns that its spots touch: [first_column, end_column), clipped to the CCD
+  int32_t reach = 0;        // spots more bins apart than this do not overlap
+  int32_t fibre_reach = 0;  // spots more fibres apart than this do not overlap
+  // CCD columns that its spots touch, clipped to the CCD: [first_column, end_column).
+  int32_t first_column = 0;
   int32_t end_column = 0;
 };
 
-// Chunks of a matrix's unknowns, which are worked on side by side. Chunk c takes [c kept - halo, (c + 1) kept
-// + halo), cut to the matrix, and keeps these unknowns without the halos. `halo` is whole tiles, `kept` whole
-// pairs of tiles.
+// Chunks of a matrix's unknowns, which are worked on side by side. Chunk c keeps `kept` unknowns from c *
+// kept on, and works on these with a halo on each side, cut to the matrix. `halo` is whole tiles, `kept`
+// whole pairs of tiles.
 struct ChunkPlan {
   int32_t count = 0;
   int32_t kept = 0;
@@ -31,21 +31,21 @@ struct ChunkPlan {
   SPEXD_HOST_DEVICE int behind() const { return kept + halo < extended ? kept + halo : extended; }
 };
 
-// Blocks of fibres that are eliminated at a time, nearly always of one fibre. Their unknowns are interleaved:
-// number bin * fibres + fibre.
+// Blocks of fibres that are eliminated at a time; nearly always a block is one fibre. The unknowns of a
+// block's fibres are interleaved: number bin * fibres + fibre.
 struct BlockPlan {
   int32_t fibres = 1;
   int32_t per_bundle = 0;
   int32_t count = 0;  // blocks of a job; the last of a bundle may have fewer fibres
   int32_t size = 0;   // unknowns of a block
   int32_t reach = 0;  // unknowns of a block or of two neighbours that are further apart do not couple
-  int32_t runs = 0;   // of kRunUnknowns each, which need elimination or not
+  int32_t runs = 0;   // runs of kRunUnknowns each, which need elimination or not
 };
 
 // Sums over the pixels of a bin's spot.
 struct SpotSums {
-  double coverage;  // of the spot, over usable pixels
-  double chi2;  // of the spot times chi-square
+  double coverage;  // sum of the spot over usable pixels
+  double chi2;      // sum of the spot times chi-square
 };
 
 // The CCD columns of a bundle's model.
@@ -58,7 +58,7 @@ inline constexpr int kStepColumns = 16;
 inline constexpr int kRunSteps = 8;
 inline constexpr int kRunUnknowns = kRunSteps * kStepColumns;
 SPEXD_HOST_DEVICE inline int RunsOf(int unknowns) { return (unknowns + kRunUnknowns - 1) / kRunUnknowns; }
-// Steps before another whose columns have products with its own, up to `width` apart.
+// Number of steps before a step whose columns have products with its own, up to `width` apart.
 SPEXD_HOST_DEVICE inline int StepsBefore(int width) { return (kStepColumns - 1 + width) / kStepColumns; }
 // Minimum number of a factor's tiles below the diagonal one.
 inline constexpr int kMinFactorTiles = 2;

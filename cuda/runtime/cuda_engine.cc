@@ -48,7 +48,7 @@ int CopyThreadCount(size_t devices) {
 
 absl::Status CancelledError() { return absl::CancelledError("the job was cancelled"); }
 
-// Progress of a part of a job, passed from the thread that runs it to the one that delivers.
+// Progress of a part of a job, passed from the thread that runs it to the thread that delivers.
 class Arrivals {
  public:
   void Arrived(int bundles) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -82,12 +82,12 @@ class Arrivals {
   absl::StatusOr<StageTimes> times_ ABSL_GUARDED_BY(mutex_) = absl::InternalError("not run");
 };
 
-// What measurements of trace shifts with one PSF share. Thread-safe.
+// The state that measurements of trace shifts with one PSF share. Thread-safe.
 class SharedOfTraces {
  public:
   explicit SharedOfTraces(PsfKey key) : key(key) {}
 
-  // The last reference that was prepared is kept, while its spectrum exists. Null for null.
+  // Returns the prepared reference; null for null. The last one is kept while its spectrum exists.
   std::shared_ptr<const traces::PreparedReference> Prepare(
       const std::shared_ptr<const ReferenceSpectrum>& spectrum, const Psf& psf,
       const TraceShiftOptions& options) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -100,7 +100,7 @@ class SharedOfTraces {
     return prepared_;
   }
 
-  const PsfKey key;  // of PreparedTraces on devices
+  const PsfKey key;  // key of PreparedTraces on devices
 
  private:
   Mutex mutex_;
@@ -337,7 +337,7 @@ class CudaEngine : public Engine {
     return sum;
   }
 
-  // A part of a job, without its name and output.
+  // Returns a part of a job, without its name and output.
   static StagedJob Staged(const CudaPreparedPsf& prepared, const ExtractRequest& request,
                           const JobShape& shape, const CudaImage* image) {
     StagedJob job;
@@ -423,7 +423,7 @@ class CudaEngine : public Engine {
     return shape;
   }
 
-  // The image in page-locked memory, as it goes to a device.
+  // Brings the image to page-locked memory, in the form in which it goes to a device.
   absl::StatusOr<std::shared_ptr<CudaImage>> StageImage(const RequestImage& request) {
     auto staged = std::make_shared<CudaImage>();
     staged->engine = this;
@@ -457,7 +457,7 @@ class CudaEngine : public Engine {
     return staged;
   }
 
-  // Bundles that have arrived; ResourceExhausted where memory is short.
+  // Unpacks bundles that have arrived; ResourceExhausted where memory is short.
   std::vector<absl::StatusOr<BundleResult>> Unpack(const StagedJob& job, const ExtractRequest& request,
                                                    int first, int count) {
     std::vector<absl::StatusOr<BundleResult>> results(static_cast<size_t>(count));

@@ -10,8 +10,8 @@
 
 namespace spexd::cuda {
 
-// FailedPrecondition: no driver, no device, one too old or not there. ResourceExhausted: less device memory
-// is free than asked for. InvalidArgument: an option out of range.
+// FailedPrecondition: there is no driver or no device, or a device is too old or absent. ResourceExhausted:
+// less device memory is free than asked for. InvalidArgument: an option is out of range.
 absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const CudaEngineOptions& options);
 
 }  // namespace spexd::cuda

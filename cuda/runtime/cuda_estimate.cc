@@ -15,8 +15,8 @@
 namespace spexd::cuda {
 namespace {
 
-// Operations a second of a device in each stage, for an H200 and whole frames. The factor for another device
-// is learnt (see Correction).
+// Operations per second in each stage, on an H200 and for whole frames. The factor for another device is
+// learnt (see Correction).
 constexpr std::array<double, kStageCount> kRates = {
     2e12,    // spots
     7e11,    // normal
@@ -27,7 +27,7 @@ constexpr std::array<double, kStageCount> kRates = {
 };
 constexpr double kLinkRate = 40e9;  // bytes a second, either way
 constexpr double kFixed = 1e-3;     // seconds: launches, waits
-constexpr double kTraceRowSeconds = 4e-9;  // of a fibre, to measure trace shifts
+constexpr double kTraceRowSeconds = 4e-9;  // per fibre and CCD row, to measure trace shifts
 
 // Guesses the facts of a bundle in the middle of the CCD.
 BundleFacts GuessFacts(const Psf& psf, const WavelengthGrid& grid, int fibres) {

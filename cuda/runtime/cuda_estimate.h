@@ -7,8 +7,8 @@
 
 namespace spexd::cuda {
 
-// See Engine::Estimate. device_bytes are those of the PSF and of the whole job's workspace, host_bytes those
-// of the page-locked image and output.
+// See Engine::Estimate. device_bytes counts the PSF and the whole job's workspace, host_bytes the page-locked
+// PSF, image and output.
 JobEstimate EstimateForCuda(const JobOutline& outline, const PlanOptions& options);
 
 }  // namespace spexd::cuda

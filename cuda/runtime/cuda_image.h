@@ -13,14 +13,14 @@
 namespace spexd::cuda {
 
 struct CudaImage : public LoadedImage {
-  // Of a coded image; it has what decoding found once a device has decoded it.
+  // The decoding's report, complete once a device has decoded the image. REQUIRES: a coded image.
   DecodeReport* report() const { return LayOutCoded(*coded, staged.data()).report; }
 
-  const void* engine = nullptr;  // no other one takes it
+  const void* engine = nullptr;  // the engine that made it; no other one takes it
   int rows = 0, columns = 0;
-  std::shared_ptr<const CodedImage> coded;  // null: decoded
+  std::shared_ptr<const CodedImage> coded;  // null: the image was not coded
   PinnedBuffer staged;                      // pixels, then ivar; or the block of a coded image
-  // Pixels, then ivar, in the memory of one device (as CUDA counts); -1: of none.
+  // The device (CUDA's index) that holds `decoded`: pixels, then ivar. -1: none.
   int device = -1;
   DeviceMemory::Block decoded;
 };

@@ -60,7 +60,7 @@ absl::Status DeviceWorker::Noted(absl::Status status) {
   cudaGetLastError();
   bool lost = absl::IsUnavailable(status);
   if (!lost && absl::IsInternal(status)) {
-    // Asks whether the device still answers, for errors that do not say so themselves.
+    // Asks whether the device still answers, because not every error that loses the context says so.
     const cudaError_t answer = cudaStreamQuery(store_->stream());
     lost = answer != cudaSuccess && answer != cudaErrorNotReady;
     if (answer != cudaSuccess) cudaGetLastError();
@@ -91,7 +91,7 @@ absl::Status DeviceWorker::MakeSpots(const CudaPreparedPsf& psf, Lease* lease) {
 
 namespace {
 
-// Tells those who wait for a PSF, whatever becomes of the job that should make it.
+// Wakes those who wait for a PSF, whatever becomes of the job that should make it.
 class MakerGuard {
  public:
   explicit MakerGuard(const Residency::Taken& memory) : memory_(memory) {}
@@ -124,7 +124,7 @@ absl::StatusOr<StageTimes> DeviceWorker::Run(const StagedJob& job, Lease* lease)
   JobSlot& slot = slots_[static_cast<size_t>(lease->slot())];
   absl::Status status;
   {
-    // A PSF enqueued just now is still being made, from memory that its owner may free.
+    // A newly enqueued PSF is still being made, from memory that its owner may free.
     std::array<IdleGuard, 3 + SideStreams::kCount> used = {
         IdleGuard(store_->stream()),   IdleGuard(slot.stream.get()),  IdleGuard(slot.download.get()),
         IdleGuard(slot.side[0].get()), IdleGuard(slot.side[1].get()), IdleGuard(slot.side[2].get()),
@@ -280,7 +280,7 @@ absl::Status DeviceWorker::Wait(const StagedJob& job, const JobSlot& slot) {
 }
 
 int64_t StagedMeasurement::WorkBytes(const Psf& psf, const TraceShiftOptions& options) {
-  // The image stays for all of the measurement, and is decoded before it.
+  // The image stays for the whole measurement, and is decoded before it.
   return Aligned(ImageBytes(psf.rows, psf.columns)) +
          std::max(TraceWorkBytes(psf, options), MostDecodeBytes(psf.rows, psf.columns));
 }
@@ -316,7 +316,7 @@ absl::StatusOr<TraceShifts> DeviceWorker::MeasureIn(const StagedMeasurement& job
   std::byte* const own = arena_->At(memory.work);
   std::byte* const work = own + Aligned(bytes);
   absl::StatusOr<DeviceMemory::Block> kept = images_.Take(bytes);
-  const IdleGuard used(slot->stream.get());  // before the block is given back, or the lease returned
+  const IdleGuard used(slot->stream.get());  // waits before the block or the lease is returned
   if (kChecked) {
     SPEXD_RETURN_IF_ERROR(
         Of(job.name, "poisoning its workspace",

@@ -38,7 +38,7 @@ struct StagedJob {
   FibreRange asked;             // fibres of the whole job, of which this may be a part
   // Not null: spectra stay on the device, too. Made by the first part that runs.
   std::shared_ptr<DeviceFrame>* kept = nullptr;
-  // A lack of room for `kept` is no error, and nobody uses the frame when it is given back.
+  // A lack of room for `kept` is no error, and nobody is using the frame when it is given back.
   bool keep_if_room = false;
   std::stop_token stop;
   // Called by the thread that runs the job, in order, with the number of its bundles that are on the host.
@@ -54,7 +54,7 @@ struct StagedMeasurement {
   const TraceShiftOptions* options = nullptr;
   std::stop_token stop;
 
-  // Bytes of the lease's PSF, which is what all measurements with the PSF share, and of its work.
+  // Sizes of the lease: its PSF block, which all measurements with the PSF share, and its work block.
   static int64_t PsfBytes(const Psf& psf) { return PreparedTraces::Bytes(psf); }
   static int64_t WorkBytes(const Psf& psf, const TraceShiftOptions& options);
 };
@@ -64,7 +64,7 @@ class DeviceWorker {
  public:
   struct Options {
     int64_t memory_bytes = 0;  // 0: see DeviceArena
-    int64_t kept_bytes = 0;    // most beside it for spectra that stay; 0: what is free
+    int64_t kept_bytes = 0;    // most bytes besides, for spectra that stay; 0: what is free
     bool on_demand = false;    // see DeviceArena
     int jobs = 1;              // slots
     int shared_bytes = 0;      // PlanOptions::shared_bytes, for all jobs
@@ -85,12 +85,12 @@ class DeviceWorker {
 
   // Uploads a PSF and waits for each bundle's facts. The lease must say that the PSF is to be made.
   absl::StatusOr<std::vector<BundleFacts>> Locate(const CudaPreparedPsf& psf, Lease* lease);
-  // Enqueues the computation of its spots. REQUIRES: Locate was called.
+  // Enqueues the computation of the PSF's spots. REQUIRES: Locate was called.
   absl::Status MakeSpots(const CudaPreparedPsf& psf, Lease* lease);
 
   // Runs the job and waits for its output; `arrived` reports the progress. Afterwards nothing on the device
-  // uses the lease's memory. A stop request cancels it only before anything is enqueued: later the call would
-  // have to wait for the device in any case.
+  // uses the lease's memory. A stop request cancels the job only before anything is enqueued, because later
+  // the call would have to wait for the device in any case.
   absl::StatusOr<StageTimes> Run(const StagedJob& job, Lease* lease);
 
   // Measures on the calling thread; a stop request ends it between its stages. Afterwards nothing on the
@@ -111,10 +111,10 @@ class DeviceWorker {
   absl::Status Start(const Options& options);
   // Makes the device current; Unavailable if it failed before.
   absl::Status Enter();
-  // The status of a call for a job.
+  // Returns the status of a CUDA call for a job.
   absl::Status Of(absl::string_view job, absl::string_view doing, cudaError_t error) const;
   absl::Status Enqueue(const StagedJob& job, const Lease& lease, JobSlot* slot);
-  // Brings the image to `decoded`; a coded one by way of `coded`, of MostDecodeBytes.
+  // Brings the image to `decoded`; a coded one by way of `coded`, which has MostDecodeBytes.
   absl::Status EnqueueImage(absl::string_view job, const CudaImage& image, std::byte* decoded,
                             std::byte* coded, JobSlot* slot);
   absl::StatusOr<TraceShifts> MeasureIn(const StagedMeasurement& job, const PreparedTraces& prepared,
@@ -128,8 +128,8 @@ class DeviceWorker {
 
   const DeviceName name_;
   PinnedPool& pool_;
-  // Memory of spectra that stay: for products, which are done with them when they give them back, and for
-  // other libraries, whose streams may still be at work then.
+  // Memory of spectra that stay: for products, which no longer use spectra that they give back, and for other
+  // libraries, whose streams may still use them then.
   DeviceMemory product_frames_, shared_frames_;
   // Images between the measurement of their trace shifts and their extraction.
   DeviceMemory images_;

@@ -1,6 +1,6 @@
-// Decides which job runs where, and when: it gives out job slots and memory of all devices, in the order of
-// arrival, to whichever device is free. Policy only: it uses no CUDA, and does not query a device under its
-// lock, so that a device that hangs delays only the jobs that wait for it. Thread-safe.
+// Decides which job runs where, and when: gives out the job slots and memory of all devices, in the order of
+// the jobs' arrival, from whichever device is free. It is policy only: it uses no CUDA, and never queries a
+// device under its lock, so that a device that hangs delays only the jobs that wait for it. Thread-safe.
 #ifndef SPEXD_CUDA_RUNTIME_DISPATCHER_H_
 #define SPEXD_CUDA_RUNTIME_DISPATCHER_H_
 
@@ -62,12 +62,12 @@ class Dispatcher {
 
   explicit Dispatcher(std::vector<Device> devices);
 
-  // OK if an open device could grant the wish with nothing else on it. ResourceExhausted, naming bytes needed
-  // and available; Unavailable if no device is open.
+  // Returns OK if an open device could grant the wish with nothing else on it. ResourceExhausted, naming
+  // bytes needed and available; Unavailable if no device is open.
   absl::Status Check(const Residency::Wish& wish) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for a slot and memory, behind every job that came before. It takes the device with the fewest jobs,
-  // among equals one that has the PSF. Errors as Check; Cancelled when a stop is requested.
+  // Waits for a slot and memory, behind every job that came before. Takes the device with the fewest jobs,
+  // and among equals one that has the PSF. Errors as Check; Cancelled when a stop is requested.
   absl::StatusOr<Lease> AdmitJob(const Residency::Wish& wish, std::stop_token stop)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for memory only, behind other preparations but beside the jobs. REQUIRES: wish.work_bytes == 0.

@@ -17,7 +17,7 @@ struct JobSlot {
   Stream stream;
   Event begin;
   Event uploaded;
-  Event ready;  // the job's PSF is there
+  Event ready;  // the job's PSF is on the device
   std::array<Event, kStageCount> stages;
   // Downloads in the order of their bundles: at most kDownloads, each of consecutive bundles. The last one's
   // event marks the job's end.
@@ -29,8 +29,8 @@ struct JobSlot {
   std::array<Event, SideStreams::kCount> side_done;
   Event side_begun;
 
-  // The last side stream, that of the model, has this priority: it fills what others leave free. Theirs is
-  // the next higher one (CUDA keeps priorities within the device's range).
+  // `least`: the priority of the last side stream, that of the model, which fills what the others leave free.
+  // All others have the next higher priority (CUDA keeps priorities within the device's range).
   cudaError_t Make(int least) {
     const int priority = least - 1;
     cudaError_t first = cudaSuccess;

@@ -152,7 +152,7 @@ class Stages {
             plan_.shared_bytes,
             at_.resolution};
   }
-  // Precisions of blocks.
+  // The precisions of blocks.
   const BandArrays& Precisions() const {
     return blocks_.fibres == 1 ? at_.precision : at_.elimination.blocks;
   }
@@ -193,8 +193,8 @@ class Stages {
     return args;
   }
 
-  // Each fibre's precision, from its block's: the other fibres are eliminated last. Their matrices take the
-  // place of S.
+  // Finds each fibre's precision from that of its block, by eliminating the block's other fibres. Their
+  // matrices take the place of S.
   cudaError_t Separate() const {
     const EliminationArrays& of = at_.elimination;
     BandArrays others = of.sides, left_over = of.sides;

@@ -35,7 +35,7 @@ cudaError_t EnqueueSpots(const ExtractPlan& plan, std::byte* resident, cudaStrea
 
 // ---- An image
 
-// Pixels and ivar, float32.
+// Bytes of an image's pixels and ivar, float32.
 inline int64_t ImageBytes(int64_t rows, int64_t columns) {
   return 2 * rows * columns * static_cast<int64_t>(sizeof(float));
 }
@@ -54,7 +54,7 @@ int64_t CodedOffset(const ExtractPlan& plan, const JobShape& job);
 
 // Called in order, each time a stage has been enqueued completely; never for kSpots.
 using StageEnqueued = std::function<cudaError_t(Stage stage)>;
-// All work is in the order of `own`. Work beside it, on `side`, ends within its stage.
+// The streams of a job. All work is in the order of `own`; work on `side` ends within its stage.
 struct JobStreams {
   cudaStream_t own = nullptr;
   SideStreams side;

@@ -82,7 +82,7 @@ absl::Status PsfStore::EnqueueLocation(const CudaPreparedPsf& psf, const Residen
   cudaStream_t const stream = stream_.get();
   SPEXD_ASSIGN_OR_RETURN(
       state->facts_, pool_.Take(static_cast<int64_t>(sizeof(BundleFacts)) * std::max(shape.bundles(), 1)));
-  // The pool locks memory with a device of its own current.
+  // The pool may have made another device current in order to lock memory.
   SPEXD_CUDA_RETURN_IF_ERROR(cudaSetDevice(device_.index), device_, "preparing a PSF");
   SPEXD_CUDA_RETURN_IF_ERROR(state->MakeEvents(), device_, "preparing a PSF, making events");
   MutexLock lock(&mutex_);

@@ -69,9 +69,9 @@ class PsfStore {
   absl::Status MakeSpots(const ExtractPlan& plan, const Residency::Taken& memory);
   // Enqueues Locate and MakeSpots; the PSF has its plan already.
   absl::Status Make(const CudaPreparedPsf& psf, const Residency::Taken& memory);
-  // Called instead of them, once the caller has filled the memory and waited for the device.
+  // Called instead of Make, once the caller has filled the memory and waited for the device.
   static void Filled(const Residency::Taken& memory);
-  // Called instead of them, or after them without effect: it ends all waiting for the PSF.
+  // Ends all waiting for the PSF. Called instead of Make; has no effect after it.
   static void Fail(const Residency::Taken& memory, const absl::Status& status);
 
   // See DeviceWorker.

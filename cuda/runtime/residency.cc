@@ -84,7 +84,8 @@ std::optional<Residency::Taken> Residency::Take(const Wish& wish) {
     if (!WorthEvicting(wish)) return std::nullopt;
     auto entry = LeastRecent(wish.psf);
     if (entry == entries_.end()) {
-      // Perhaps only the PSF itself is in the way, with free memory on both sides: it can be made elsewhere.
+      // Perhaps only the PSF itself is in the way, with free memory on both sides. Then it can be made
+      // elsewhere.
       entry = entries_.find(wish.psf);
       if (entry == entries_.end() || !Evictable(entry->second)) return std::nullopt;
     }

@@ -1,6 +1,6 @@
-// Which prepared PSFs lie where in one device's memory, and which are evicted for others. Policy only: it
-// uses no CUDA and is not thread-safe (see dispatcher.h). It runs under a lock that everybody takes, so
-// nothing here asks the device anything: whoever finds out that a PSF is written notes this in the PSF's
+// Decides which prepared PSFs lie where in one device's memory, and which are evicted for others. It is
+// policy only: it uses no CUDA and is not thread-safe (see dispatcher.h). It runs under the dispatcher's lock
+// and so never queries the device. Whoever finds out that a PSF has been written notes this in the PSF's
 // state.
 #ifndef SPEXD_CUDA_RUNTIME_RESIDENCY_H_
 #define SPEXD_CUDA_RUNTIME_RESIDENCY_H_
@@ -18,7 +18,7 @@
 
 namespace spexd::cuda {
 
-// Key of a prepared PSF; never used twice.
+// The key of a prepared PSF, never used twice.
 using PsfKey = uint64_t;
 
 // The device side's state of a resident PSF. Thread-safe.
@@ -27,7 +27,8 @@ class ResidentState {
   virtual ~ResidentState() = default;
   // Whether the device is known to no longer write to the PSF's memory. Once true, it stays true.
   bool settled() const { return settled_; }
-  // Finds out whether this holds, and notes it. May ask the device, and so is never called under a lock.
+  // Finds out whether the PSF is settled, and notes it. May query the device, and so is never called under a
+  // lock.
   virtual bool Settle() = 0;
 
  protected:
@@ -61,8 +62,8 @@ class Residency {
 
   // Whether the wish could be granted if nothing else were there.
   bool CouldHold(const Wish& wish) const;
-  // Takes a block to work in and the PSF, pinned; all or nothing. If room is short, PSFs that nobody holds
-  // are evicted: first those whose owner is gone, then the least recently used.
+  // Takes a block to work in and the PSF, which is then pinned: both or neither. If room is short, PSFs that
+  // nobody holds are evicted: first those whose owner is gone, then the least recently used.
   std::optional<Taken> Take(const Wish& wish);
   // Undoes a Take. `forget`: the PSF could not be made and nothing on the device writes to it; it is removed
   // once nobody holds it.
@@ -78,7 +79,7 @@ class Residency {
   // Number of PSFs that no job has used yet.
   int unused() const;
   int64_t bytes() const { return blocks_.bytes(); }
-  int64_t psf_bytes();  // after dropping those whose owner is gone
+  int64_t psf_bytes();  // after dropping PSFs whose owner is gone
   int64_t work_bytes() const { return work_bytes_; }
 
  private:

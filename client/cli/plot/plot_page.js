@@ -1,13 +1,13 @@
 // The page itself: what is shown, the controls, the pointer and the keys.
 
-const TURN = 20; // bins that Shift and an arrow move by
-const MIN_BINS = 4; // the page zooms in no further
-const NEAR = 0.001; // of its wavelength, 300 km/s: a line is named so far from it
-const ELECTRONS = "electrons / Å"; // a unit that is shortened
+const TURN = 20; // bins that Shift and an arrow key move by
+const MIN_BINS = 4; // the fewest bins that the page zooms in to
+const NEAR = 0.001; // a line is named within this fraction of its wavelength, 300 km/s
+const ELECTRONS = "electrons / Å"; // the unit that is shortened to e/Å where a bin is read
 const MARGIN = { left: 62, right: 20, top: 20, between: 26, bottom: 40 };
 const $ = (id) => document.getElementById(id);
 
-// Layers and panels that can be shown: id, what the page says, the colour, whether the frame has it.
+// Layers and panels that can be shown: id, label, colour, whether the frame has it.
 const LAYERS = [
   ["errors", "± 1 σ", "--band", () => true],
   ["masked", "masked bins", "--masked", () => true],
@@ -25,7 +25,7 @@ class Page {
     this.data = data;
     this.canvas = $("plot");
     this.fibre = 0;
-    this.bin = null; // the one that is read
+    this.bin = null; // the bin that is read
     this.waves = [data.low, data.high];
     this.values = {}; // ranges that the user set, by panel
     this.shown = {};
@@ -33,7 +33,7 @@ class Page {
     this.pointers = new Map();
     this.gesture = null;
     this.lastTap = 0;
-    this.axes = null; // of the panels, once they were drawn
+    this.axes = null; // the panels' axes, once they were drawn
     this.addControls();
     this.addKeys();
     this.addPointer();
@@ -42,7 +42,7 @@ class Page {
     this.choose(0);
   }
 
-  // ---- What is shown.
+  // ---- What is shown
 
   choose(fibre) {
     this.fibre = fibre;
@@ -139,7 +139,7 @@ class Page {
     this.write(parts);
   }
 
-  // The star's model, and the rest wavelength of a galaxy with its nearest line.
+  // Says the star's model, and a galaxy's rest wavelength with its nearest line.
   readProducts(say, spectrum) {
     const { bin } = this, { galaxy } = this.data.fibres[this.fibre], wave = this.data.wave[bin];
     if (this.star && Number.isFinite(this.star.model[bin])) {
@@ -170,7 +170,7 @@ class Page {
     $("readout").replaceChildren(...pieces);
   }
 
-  // ---- Drawing.
+  // ---- Drawing
 
   redraw() {
     if (this.waiting) return;
@@ -180,7 +180,7 @@ class Page {
     });
   }
 
-  // Panels from the top: name, title, weight of the height, what its range is made of.
+  // The panels from the top: name, title, weight of the height, function that returns the range of values.
   panels(first, last) {
     const good = (spectrum) => (bin) => isGood(spectrum, bin);
     const list = [["flux", "flux (" + this.data.unit + ")", 3, () =>
@@ -195,7 +195,7 @@ class Page {
     return list;
   }
 
-  // A context to draw on all of a canvas; null while it has no size.
+  // Returns a context to draw on all of a canvas; null while the canvas has no size.
   fresh(canvas) {
     const sharp = devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
     if (!width || !height) return null;
@@ -222,7 +222,7 @@ class Page {
     clipped(context, box, () => drawScan(context, axes, data.velocities, star, colours));
   }
 
-  // Below the title, which says how each axis was measured, an arrow for each fibre and wavelength.
+  // Draws an arrow for each fibre and wavelength, below a title that says how each axis was measured.
   drawShifts(colours) {
     const canvas = $("shifts"), { data } = this, { shifts } = data;
     canvas.hidden = !(shifts && this.shown.shifts);
@@ -292,7 +292,7 @@ class Page {
       drawSteps(context, axes, data, this.truth, first, last, () => true, colours.truth);
       context.globalAlpha = 1;
     }
-    // Products are of spectra without the sky: those below, or the frame's own.
+    // Products belong to spectra without the sky: those of the panel below or, if there is none, the frame's own.
     if (axes.name === "flux" && this.skyless) return;
     context.globalAlpha = 0.8;
     if (shown.model && this.star) drawSteps(context, axes, data, this.star.model, first, last, () => true, colours.truth);
@@ -300,7 +300,7 @@ class Page {
     if (shown.lines) drawLines(context, axes, this.lines, colours.truth);
   }
 
-  // The bin that is read, and the box that is being drawn.
+  // Draws the bin that is read and the box that is being drawn.
   drawPointer(context, colours) {
     const { gesture, data } = this;
     for (const axes of this.axes) {

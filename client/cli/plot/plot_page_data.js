@@ -1,7 +1,7 @@
 "use strict";
-// What the page knows of the frame: descriptions from JSON, arrays from base64, and how numbers are written.
+// What the page knows about the frame (descriptions from JSON, arrays from base64), and how numbers are written.
 
-// The array of a data element, or null; the element is dropped, as its text takes more room than the numbers.
+// Returns the array of a data element, or null. Drops the element, as its text takes more room than the numbers.
 function decoded(name, Numbers) {
   const element = document.getElementById("data-" + name);
   if (!element) return null;
@@ -39,7 +39,7 @@ class FrameData {
     this.shifts = this.about.shifts || null;
   }
 
-  // Masks come as stretches of bins with one value.
+  // Returns a mask by bins. The page has masks as stretches of bins with one value.
   maskOf(name) {
     const stretches = decoded(name, Uint32Array);
     const mask = new Uint32Array(this.fibres.length * this.bins);
@@ -51,14 +51,14 @@ class FrameData {
     return array && array.subarray(fibre * this.bins, (fibre + 1) * this.bins);
   }
 
-  // One fibre's flux, ivar and mask, of the frame or without the sky.
+  // Returns one fibre's flux, ivar and mask, of the frame or without the sky.
   spectrum(arrays, fibre) {
     const spectrum = {};
     for (const name of ["flux", "ivar", "mask"]) spectrum[name] = this.row(arrays[name], fibre);
     return spectrum;
   }
 
-  // What a table of velocities has of one fibre: {said, velocity, model, scan, parts}; null: nothing. `parts`: the
+  // Returns what a table of velocities has on one fibre: {said, velocity, model, scan, parts}, or null. `parts`: the
   // name and chi2(v) of each arm.
   star(fibre) {
     const star = this.fibres[fibre].star, many = this.velocities.length;
@@ -76,7 +76,7 @@ class FrameData {
       .filter(([, wave]) => wave > this.low && wave < this.high);
   }
 
-  // A fibre's trace shift in pixels at a wavelength, straight between those of the table; null: not measured.
+  // Returns a fibre's trace shift in pixels at a wavelength, interpolated linearly in the table; null: not measured.
   shift(axis, fibre, wave) {
     const { waves, [axis]: { values } } = this.shifts;
     if (!values) return null;
@@ -86,7 +86,7 @@ class FrameData {
     return values[fibre][k] + part * (values[fibre][k + 1] - values[fibre][k]);
   }
 
-  // Widths of the resolution of one fibre in Angstrom; NaN where it has none.
+  // Returns one fibre's FWHM of the resolution by bins, in Angstrom; NaN where there is none.
   fwhm(fibre) {
     const steps = this.row(this.widths, fibre);
     return steps && Float64Array.from(steps, (value) => (value > 0 ? value * this.about.fwhmStep : NaN));
@@ -100,19 +100,20 @@ class FrameData {
     return Math.max(...this.arms.map(([, , end]) => this.wave[end - 1])) + 0.5 * this.step;
   }
 
-  // The arm's bin that is nearest to a wavelength.
+  // Returns the arm's bin that is nearest to a wavelength.
   binIn([, first, end], wave) {
     const step = end - first > 1 ? (this.wave[end - 1] - this.wave[first]) / (end - first - 1) : this.step;
     return first + Math.min(Math.max(Math.round((wave - this.wave[first]) / step), 0), end - first - 1);
   }
 
-  // The nearest bin; of two arms as near, that of the first.
+  // Returns the bin nearest to a wavelength; if two arms are equally near, that of the first.
   binAt(wave) {
     const bins = this.arms.map((arm) => this.binIn(arm, wave)), away = (bin) => Math.abs(this.wave[bin] - wave);
     return bins.reduce((best, bin) => (away(bin) < away(best) ? bin : best));
   }
 
-  // The first and the last bin of the arms that have wavelengths in a range; the first is beyond the last if none has.
+  // Returns the first and last bin of the arms that lie in a range of wavelengths; if none does, the first is beyond
+  // the last.
   binsBetween(low, high) {
     const from = this.arms.find(([, , end]) => this.wave[end - 1] + 0.5 * this.step >= low) || this.arms[this.arms.length - 1];
     const to = [...this.arms].reverse().find(([, first]) => this.wave[first] - 0.5 * this.step <= high) || this.arms[0];
@@ -123,7 +124,7 @@ class FrameData {
     return this.arms.find(([, first, end]) => bin >= first && bin < end)[0];
   }
 
-  // Names of the bits of a mask; bits without a name by their number.
+  // Returns the names of a mask's bits; for bits without a name, their numbers.
   maskNames(value) {
     const names = [];
     for (let bit = 0; bit < 32; ++bit) {
@@ -143,7 +144,7 @@ function isGood(spectrum, bin) {
   return spectrum.mask[bin] === 0 && spectrum.ivar[bin] > 0 && Number.isFinite(spectrum.flux[bin]);
 }
 
-// Four digits, without an exponent where it can be.
+// Writes a number with four digits, without an exponent where possible.
 function digits(value) {
   if (!Number.isFinite(value)) return "none";
   const size = Math.abs(value);
@@ -152,14 +153,14 @@ function digits(value) {
   return value.toFixed(places).replace("-", "−");
 }
 
-// Three decimals and a sign.
+// Writes a number with three decimals and a sign.
 function signed(value) {
   return (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3);
 }
 
-const TWO_FIT = 5; // with as many ticks asked for, the step is at most half of the range, so that two lie in it
+const TWO_FIT = 5; // for this many ticks, the step is at most half of the range, so that two lie in it
 
-// About `count` round numbers from low to high, at least two, with the decimals that they need.
+// Returns about `count` round numbers from low to high, at least two, with the decimals that they need.
 function ticksBetween(low, high, count) {
   const rough = (high - low) / Math.max(count, 1);
   const power = Math.pow(10, Math.floor(Math.log10(rough)));

@@ -1,9 +1,9 @@
 // What the user does: controls, keys, mouse and fingers. Adds methods to Page and starts it.
 
 const FURTHER_IN = 1 / 1.4; // one press of +
-const PER_WHEEL = 0.0016; // natural logarithm of the zoom by one unit of the wheel
-const CLICK = 4; // pixels that a hand may shake
-const BOX = 24; // pixels: lower selections are ranges of wavelength alone
+const PER_WHEEL = 0.0016; // natural logarithm of the zoom for one unit of the wheel
+const CLICK = 4; // pixels that the pointer may move in a click
+const BOX = 24; // pixels: a selection of less height is a range of wavelengths only
 const TAPS = 350; // milliseconds between two taps that belong together
 
 Object.assign(Page.prototype, {
@@ -182,7 +182,7 @@ Object.assign(Page.prototype, {
     }
   },
 
-  // The wavelengths that two fingers took hold of stay below them.
+  // Keeps the wavelengths that two fingers took hold of below the fingers.
   pinch({ waves }) {
     const [a, b] = [...this.pointers.values()].map(({ x }) => x);
     if (Math.abs(a - b) < BOX || waves[0] === waves[1]) return;
@@ -220,7 +220,7 @@ Object.assign(Page.prototype, {
     event.preventDefault();
     if (!this.axes) return;
     const at = this.place(event), axes = this.panelAt(at);
-    const unit = event.deltaMode === 1 ? 30 : event.deltaMode === 2 ? 300 : 1; // lines and pages to pixels
+    const unit = event.deltaMode === 1 ? 30 : event.deltaMode === 2 ? 300 : 1; // from lines or pages to pixels
     const across = event.shiftKey ? event.deltaX || event.deltaY : event.deltaX;
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       this.pan(((across * unit) / axes.box.width) * (this.waves[1] - this.waves[0]));

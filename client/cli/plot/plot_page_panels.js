@@ -1,8 +1,8 @@
-// How panels are drawn: axes, spectra as steps with errors, masked bins. Everything here draws what it is given.
+// How panels are drawn: axes, spectra as steps with errors, masked bins. All of it draws only what it is given.
 
-const MANY_BINS = 300; // beyond as many, single lines may run out of a panel, or nothing else would be seen
+const MANY_BINS = 300; // with more bins, single lines may run out of a panel, so that the rest is seen
 
-const SHIFT_MARGIN = 36; // pixels around the shifts of traces, more than the longest arrow
+const SHIFT_MARGIN = 36; // pixels around the trace shifts, more than the longest arrow
 
 // One panel: its box in pixels, a range of wavelengths and a range of values.
 class Axes {
@@ -27,7 +27,7 @@ class Axes {
   }
 }
 
-// The range of the values [first, last] that `use` takes, with some room; 0 is in it if `withZero`.
+// Returns the range of the values [first, last] that `use` takes, with some room; it includes 0 if `withZero`.
 function rangeOf(values, first, last, use, withZero) {
   const taken = [];
   for (let bin = first; bin <= last; ++bin) if (use(bin) && Number.isFinite(values[bin])) taken.push(values[bin]);
@@ -49,8 +49,8 @@ function clipped(context, box, draw) {
   context.restore();
 }
 
-// Lines and numbers of both axes; `last`: wavelengths, or what `across` says, are written below this panel. `marks`
-// are the ticks of the horizontal axis, {value, text} each.
+// Draws lines and numbers of both axes; those of the horizontal axis and its title `across` are written only if
+// `last`. `marks`: the ticks of the horizontal axis, {value, text} each.
 function drawAxes(context, axes, colours, title, last, across = "wavelength (Å)", marks = null) {
   const { box } = axes;
   const ticks = marks || ticksBetween(axes.waves[0], axes.waves[1], Math.max(3, box.width / 80));
@@ -86,7 +86,7 @@ function drawAxes(context, axes, colours, title, last, across = "wavelength (Å)
   }
 }
 
-// Bins that are masked: a stripe of the panel's height, and a mark at its foot that is seen at any zoom.
+// Draws masked bins: a stripe of the panel's height, and a mark at its foot that is seen at any zoom.
 function drawMasked(context, axes, data, spectrum, first, last, colours) {
   const { box } = axes;
   for (let bin = first; bin <= last; ++bin) {
@@ -130,7 +130,7 @@ function drawBand(context, axes, data, spectrum, first, last, colour) {
   });
 }
 
-// Values as steps as wide as their bins, with gaps where `use` takes none.
+// Draws values as steps as wide as their bins, with gaps where `use` takes none.
 function drawSteps(context, axes, data, values, first, last, use, colour) {
   context.strokeStyle = colour;
   context.lineWidth = (last - first) / axes.box.width > 1 ? 1 : 1.5;
@@ -146,7 +146,7 @@ function drawSteps(context, axes, data, values, first, last, use, colour) {
   context.stroke();
 }
 
-// Flux of masked bins that still have an ivar, as dots.
+// Draws the flux of masked bins that still have an ivar, as dots.
 function drawMaskedFlux(context, axes, data, spectrum, first, last, colour) {
   context.fillStyle = colour;
   for (let bin = first; bin <= last; ++bin) {
@@ -157,7 +157,7 @@ function drawMaskedFlux(context, axes, data, spectrum, first, last, colour) {
   }
 }
 
-// Emission lines at a redshift: [name, wavelength]. Of lines closer than their names are wide, one is named.
+// Draws emission lines at a redshift: [name, wavelength]. Of lines closer than their names are wide, one is named.
 function drawLines(context, axes, lines, colour) {
   const { box } = axes;
   context.strokeStyle = context.fillStyle = colour;
@@ -183,7 +183,7 @@ function armColour(name, colours) {
   return { B: colours.sky, R: colours.masked, Z: colours.select }[name[0]] || colours.soft;
 }
 
-// Chi-square by velocity above its minimum, of each arm, too, with the star's velocity.
+// Draws chi-square above its minimum by velocity, in all and for each arm, with the star's velocity.
 function drawScan(context, axes, velocities, star, colours) {
   context.lineWidth = 1.5;
   context.textAlign = "left";
@@ -205,7 +205,7 @@ function drawScan(context, axes, velocities, star, colours) {
   context.stroke();
 }
 
-// Fibres at most `count` that are spread evenly over the CCD.
+// Returns at most `count` fibres, spread evenly over the CCD.
 function spread(places, count) {
   const low = Math.min(...places), high = Math.max(...places), found = new Set();
   for (let k = 0; k < count; ++k) {
@@ -234,7 +234,8 @@ function drawArrow(context, x, y, dx, dy) {
   context.stroke();
 }
 
-// Trace shifts of some fibres and of the one that is shown, as arrows in a panel of fibre and wavelength, with a scale.
+// Draws the trace shifts of some fibres and of the one that is shown, as arrows by fibre and wavelength, with a
+// scale.
 function drawShifts(context, axes, data, fibre, colours) {
   const { shifts } = data, { box } = axes, many = Math.max(2, Math.floor(box.width / 60));
   const value = (axis, one, k) => (shifts[axis].values ? shifts[axis].values[one][k] : 0);

@@ -6,7 +6,7 @@
 
 namespace spexd::cuda {
 
-// The sum of all threads' values, in all threads. REQUIRES: a block of kThreads, all of whom call.
+// Returns the sum of all threads' values to every thread. REQUIRES: a block of kThreads, all of which call.
 template <int kThreads>
 __device__ inline double BlockSum(double value) {
   constexpr int kWarps = kThreads / kWarp;

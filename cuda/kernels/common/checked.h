@@ -1,4 +1,5 @@
-// Whether this is a checked build: poisoned workspaces, a wait after each stage so that errors name theirs.
+// Whether this is a checked build, which poisons workspaces and waits for each kernel, so that errors name
+// their stage.
 #ifndef SPEXD_CUDA_KERNELS_COMMON_CHECKED_H_
 #define SPEXD_CUDA_KERNELS_COMMON_CHECKED_H_
 

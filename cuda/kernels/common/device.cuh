@@ -56,9 +56,9 @@ __device__ inline double ReciprocalRoot(double x) {
 
 __device__ inline int TileIndex(int row, int column) { return row * kTile + (column ^ ((row & 2) << 1)); }
 
-// A lane's pair of a tile: row lane / 4, columns 2 (lane % 4) and the next. The matrix instructions leave
-// their results so. The same pairs serve as operands of A B^T: the order of summation is not the
-// instruction's own, but it is the same for both operands.
+// A lane's pair of a tile: row lane / 4, columns 2 (lane % 4) and the next. This is the layout of the matrix
+// instructions' results. The same pairs serve as operands of A B^T: they change the order of summation, but
+// equally for both operands.
 struct LanePositions {
   int row, column;
   int pair;           // offset of the pair in memory

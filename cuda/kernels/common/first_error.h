@@ -8,7 +8,7 @@
 
 namespace spexd::cuda {
 
-// FirstError({A(), B()}): calls A, then B.
+// Returns the first error. FirstError({A(), B()}) calls both A and B, in this order.
 [[nodiscard]] inline cudaError_t FirstError(std::initializer_list<cudaError_t> errors) {
   for (const cudaError_t error : errors) {
     if (error != cudaSuccess) return error;

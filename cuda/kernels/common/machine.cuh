@@ -1,6 +1,5 @@
 // Features that only CUDA's compiler has: launches, dynamic shared memory, and instructions without a name in
-// C++.
-// tests/cuda_emulation has a file of this name for the host's compiler.
+// C++. tests/cuda_emulation has a file of this name for the host's compiler.
 #ifndef SPEXD_CUDA_KERNELS_COMMON_MACHINE_CUH_
 #define SPEXD_CUDA_KERNELS_COMMON_MACHINE_CUH_
 
@@ -72,7 +71,7 @@ using SharedAddress = uint32_t;
 __device__ inline SharedAddress SharedAddressOf(const void* at) {
   return static_cast<SharedAddress>(__cvta_generic_to_shared(at));
 }
-// Copies 4 or 8 bytes if `there`, else writes zeros; then `from` may point anywhere.
+// Copies 4 or 8 bytes if `there`; otherwise writes zeros, and `from` may point anywhere.
 template <int kBytes>
 __device__ inline void CopyAsyncOrZero(SharedAddress to, const void* from, bool there) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
@@ -80,7 +79,7 @@ __device__ inline void CopyAsyncOrZero(SharedAddress to, const void* from, bool 
                : "memory");
 }
 __device__ inline void CopyAsyncCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most kPending of this thread's latest groups are still being copied.
+// Waits until at most the latest kPending of this thread's groups are still being copied.
 template <int kPending>
 __device__ inline void CopyAsyncWait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -99,7 +98,7 @@ __device__ __forceinline__ void MultiplyAdd16(const double (&top)[2], const doub
       "{%0, %1, %2, %3};"
       : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
       : "d"(top[0]), "d"(bottom[0]), "d"(top[1]), "d"(bottom[1]), "d"(b[0]), "d"(b[1]));
-#else  // the A100's generation has only the small one
+#else  // the A100's generation has only m8n8k4
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"

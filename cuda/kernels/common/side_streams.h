@@ -1,5 +1,5 @@
 // Streams beside a job's own, for kernels that need not wait for each other. Each belongs to one job at a
-// time, and is idle between its forks and joins.
+// time, and is idle from each join to the next fork.
 #ifndef SPEXD_CUDA_KERNELS_COMMON_SIDE_STREAMS_H_
 #define SPEXD_CUDA_KERNELS_COMMON_SIDE_STREAMS_H_
 
@@ -11,7 +11,7 @@
 
 namespace spexd::cuda {
 
-// Not owned.
+// The streams and events are not owned.
 struct SideStreams {
   static constexpr int kCount = 4;
   std::array<cudaStream_t, kCount> streams{};
@@ -24,7 +24,7 @@ struct SideStreams {
     for (cudaStream_t side : streams) error = FirstError({error, cudaStreamWaitEvent(side, begun, 0)});
     return error;
   }
-  // Makes later work on one side stream wait for all work that another has so far.
+  // Makes later work on side stream `second` wait for all work that `first` has so far.
   [[nodiscard]] cudaError_t Order(int first, int second) const {
     return FirstError(
         {cudaEventRecord(done[first], streams[first]), cudaStreamWaitEvent(streams[second], done[first], 0)});

@@ -23,7 +23,7 @@ struct Band {
   __device__ double Value(int high, int low) const {
     return values[static_cast<int64_t>(high - low) * size + low];
   }
-  // Any such entry; 0 beyond the band.
+  // Entry (high, low), 0 <= low <= high < size; 0 beyond the band.
   __device__ double At(int high, int low) const { return high - low <= WidthOf(low) ? Value(high, low) : 0; }
 };
 

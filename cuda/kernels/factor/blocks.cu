@@ -1,4 +1,5 @@
-// Stage "eliminate": matrices of blocks of fibres. Nothing here is hot: nearly every block is a single fibre.
+// Stage "eliminate": matrices of blocks of fibres. None of it limits the speed, because nearly every block is
+// a single fibre.
 #include "cuda/kernels/factor/band.cuh"
 #include "cuda/kernels/factor/blocks.h"
 

@@ -1,5 +1,5 @@
-// Columns of X = L^-1 B: L is the Cholesky factor of a neighbour's matrix, B couples it to the columns'
-// block.
+// Columns of X = L^-1 B: L is the Cholesky factor of a neighbour's matrix, and B couples the neighbour to the
+// columns' block.
 //
 // A warp solves for sixteen columns (a *step*) at once, transposed: with W = X^T L^T, tile row a of the
 // factor gives
@@ -22,16 +22,16 @@ struct Ring {
   uint32_t inverse;  // 2^32 / slots, rounded up
 
   __host__ explicit Ring(int count) : slots(count), inverse(UINT32_MAX / count + 1) {}
-  // step % slots for step * slots < 2^32: with %, elimination took 3 % more time.
+  // Returns step % slots for step * slots < 2^32. The operator % makes elimination 3 % slower.
   __device__ int Slot(int step) const {
     const int quotient = static_cast<int>(uint64_t{inverse} * static_cast<uint32_t>(step) >> 32);
     return step - quotient * slots;
   }
 };
 
-// Memory for X of the latest steps, which is a ring: for each step `rows` tile rows in scratch memory, of
-// which the first near_rows are in shared memory instead. Steps that lie further apart than the ring of these
-// reaches have no such rows in common.
+// Memory for X of the latest steps, a ring: for each step `rows` tile rows in scratch memory, except that the
+// first near_rows of them are in shared memory. Steps further apart than near_ring reaches have no near rows
+// in common.
 struct ColumnMemory {
   Ring ring, near_ring;
   int rows, near_rows;
@@ -55,7 +55,7 @@ struct Columns {
 
 // The tile rows of a step.
 struct StepRows {
-  double *near, *far;  // both as if row 0 were there
+  double *near, *far;  // where row 0 would be in each
   int near_end;
 
   __device__ StepRows(const Columns& of, int step) {
@@ -68,18 +68,19 @@ struct StepRows {
   __device__ double* At(int row) const { return (row < near_end ? near : far) + int64_t{row} * kStepTiles; }
 };
 
-// What is eliminated: a factor, and its coupling to the columns. Its unknown a and column c, at most `reach`
-// apart, have the entry coupling[k * size + j], k how far the later block's is ahead of the earlier one's, j.
+// What is eliminated: a factor, and its coupling to the columns. The coupling of unknown a and column c, at
+// most `reach` apart, is coupling[k * size + j], where j is the unknown of the earlier block and j + k that
+// of the later one.
 struct Neighbour {
-  const double* tiles;  // as FactorArrays, of one matrix; null: there is none
+  const double* tiles;  // one matrix's values in FactorArrays; null: there is none
   const int32_t* starts;
   const double* coupling;
   int max_tiles;   // below the diagonal one
-  bool earlier;    // whether it is the earlier block
+  bool earlier;    // whether the factor is that of the earlier block
   int reach, size;
 };
 
-// Earlier tile rows of W, negative: kKept of them in registers, or any number in memory if that is 0.
+// Earlier tile rows of -W: kKept of them in registers or, if kKept is 0, any number in memory.
 template <int kKept>
 struct KeptRows {
   double w[kKept == 0 ? 1 : kKept][4];
@@ -106,7 +107,7 @@ struct KeptRows {
     LoadPair(from, top);
     LoadPair(from + kTileSize, bottom);
   }
-  // sum -= W y^T, W in registers, of k tile rows before.
+  // sum -= W y^T, where W is that of k tile rows before, in registers.
   __device__ __forceinline__ void SubtractProduct(int k, const double (&y)[2], double (&sum)[4]) const {
     MultiplyAdd16({w[k - 1][0], w[k - 1][1]}, {w[k - 1][2], w[k - 1][3]}, y, sum);
   }
@@ -155,8 +156,9 @@ class ColumnSolver {
   }
 
  private:
-  // A tile row of the factor: L^-1, and Y of the tiles before if W is in registers; and of the couplings:
-  // columns step * 16 + lane / 4 and the same + 8, unknowns 2 (lane % 4) and the next of the tile row.
+  // A lane's values of a tile row. Of the factor: L^-1 and, if W is in registers, Y of the tiles before. Of
+  // the couplings: columns step * 16 + lane / 4 and the same + 8, unknowns 2 (lane % 4) and the next of the
+  // tile row.
   struct RowTiles {
     double inverse[2], y[kKept == 0 ? 1 : kKept][2], coupling[4];
   };

@@ -1,5 +1,5 @@
-// Stages "eliminate" and "solve": banded Cholesky factors. One warp takes a chunk of a matrix; where the band
-// is wide, a block.
+// Stages "eliminate" and "solve": banded Cholesky factors. A warp takes a chunk of a matrix; where the band
+// is wide, a block of threads does.
 //
 // Floor for 500 matrices of 2350 unknowns with two tiles below the diagonal one: 0.23 GB written and as much
 // read, 0.1 ms; 0.6 Gflop. In this implementation, the chain of tile columns is the limit.
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) FactorInRegisters(FactorArgs ar
                       KeptFactor{args, task.matrix, task.range.first / kTile, task.range.core / kTile});
 }
 
-// Takes the chunks of depths (above, tiles], a block of threads each.
+// Factors the chunks of depths (above, tiles], a block of threads each.
 template <bool kInside, int kBlockWarps>
 __global__ void __launch_bounds__(kBlockWarps* kWarp)
     FactorInWindow(FactorArgs args, int above, int tiles, double* scratch) {
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kBlockWarps* kWarp)
   }
 }
 
-// A kernel for chunks of a kind of depths.
+// The kernel for the chunks of one kind of depths.
 struct WideLaunch {
   int above, tiles, warps;
   void (*kernel)(FactorArgs, int, int, double*);
@@ -147,7 +147,7 @@ cudaError_t LaunchWide(const FactorArgs& args, double* scratch, int shared_bytes
   return error;
 }
 
-// closed(j) = max over i <= j of widths(i) + i, less j; by a warp.
+// Closes widths: closed(j) = max over i <= j of widths(i) + i, less j. A warp calls it.
 __device__ void CloseWidths(int32_t* widths, int size) {
   const int lane = threadIdx.x;
   int reached = 0, next = lane < size ? widths[lane] : 0;
@@ -166,7 +166,7 @@ __device__ void CloseWidths(int32_t* widths, int size) {
   __syncwarp();
 }
 
-// Where the tile columns of each matrix end, and the depths of its chunks; one warp per matrix.
+// Finds where the tile columns of each matrix end, and the depths of its chunks; one warp per matrix.
 __global__ void __launch_bounds__(kWarp) FindProfiles(FactorArgs args) {
   const int matrix = blockIdx.x, lane = threadIdx.x, size = args.matrices.size,
             columns = args.factors.columns;

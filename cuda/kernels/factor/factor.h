@@ -13,10 +13,11 @@ namespace spexd::cuda {
 
 struct FactorArgs {
   BandArrays matrices;
-  FactorArrays factors;  // written: values by Factorise, the others by FindDepths
+  FactorArrays factors;  // written: values by Factorise, the rest by FindDepths
   ChunkPlan chunks;
   int count;  // number of matrices
-  // Matrices for which this is below `least` have not changed since the last call [matrix]. Null: all have.
+  // [matrix]: a matrix whose value is below `least` has not changed since the last call, and is skipped.
+  // Null: all have changed.
   const int32_t* changed = nullptr;
   int least = 1;
 };

@@ -6,9 +6,9 @@
 
 namespace spexd::cuda {
 
-// L^-1 of the tile's factor L: each pivot's elimination is also applied to the identity. `tile`: this lane's
-// pair of the symmetric tile (LanePositions), overwritten. `inverse`: this lane's pair of L^-1. least(p):
-// lower limit of pivot p, > 0.
+// Computes L^-1 of the tile's factor L, by applying each pivot's elimination to the identity, too. `tile`:
+// this lane's pair of the symmetric tile (LanePositions), overwritten. `inverse`: this lane's pair of L^-1.
+// least(p): lower limit of pivot p, > 0.
 template <typename Least>
 __device__ __forceinline__ void InvertFactor(const LanePositions& at, double (&tile)[2], const Least& least,
                                              double (&inverse)[2]) {

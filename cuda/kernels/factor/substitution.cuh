@@ -8,8 +8,8 @@ namespace spexd::cuda {
 
 class Substitution {
  public:
-  // The unknowns are [first, end), whole tiles except at the matrix's end; the others are left out. `values`:
-  // buffer for x, whole tiles. Factorise says what `factors` hold.
+  // The unknowns are [first, end), whole tiles except at the matrix's end; all others are left out. `values`:
+  // buffer for x, whole tiles. Factorise documents what `factors` hold.
   __device__ Substitution(const FactorArrays& factors, int matrix, int first, int end, double* values)
       : first_(first),
         end_(end),
@@ -24,8 +24,8 @@ class Substitution {
     starts_ = factors.starts + matrix * factors.columns + first_tile_;
   }
 
-  // x = F^T F b, where F is L^-1 without the rows before `core`, a whole tile. right(unknown): b, asked for
-  // once. Returns this lane's share of |F b|^2.
+  // Computes x = F^T F b, where F is L^-1 without the rows before `core`, which begins a tile. right(unknown)
+  // returns b, and is called once for each unknown. Returns this lane's share of |F b|^2.
   template <typename Right>
   __device__ double Solve(int core, const Right& right) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -46,9 +46,9 @@ class Substitution {
 
  private:
   static constexpr int kNear = 2;   // tiles beside the diagonal one that are fetched ahead, like that one
-  static constexpr int kBatch = 4;  // tiles further out, as beside holes, that are fetched at once
-  // Rows fetched ahead: a row is computed long before its tiles arrive. With more, fewer warps share a
-  // multiprocessor.
+  static constexpr int kBatch = 4;  // tiles further out (beside holes) that are fetched at once
+  // Rows fetched ahead, because computing a row takes less time than fetching its tiles. With more, fewer
+  // warps would share a multiprocessor.
   static constexpr int kAhead = 2;
   struct Tiles {
     double inverse[2], beside[kNear][2];
@@ -74,7 +74,7 @@ class Substitution {
     for (int k = 1; k <= kNear; ++k) LoadPair(tiles + min(k, near_) * kTileSize, of.beside[k - 1]);
     return of;
   }
-  // Tiles before the diagonal one of a row, and below that of a column.
+  // Numbers of tiles before the diagonal one of a row, and below that of a column.
   __device__ __forceinline__ int DepthBefore(int row) const { return first_tile_ + row - starts_[row]; }
   __device__ __forceinline__ int DepthAfter(int column) const { return ends_[column] - first_tile_ - column; }
   __device__ __forceinline__ int InRange(int column) const { return min(max(column, 0), tiles_ - 1); }
@@ -152,7 +152,7 @@ class Substitution {
         for (int k = kNear; k > 0; --k) {
           if (row + k < tiles_ && k <= near_) SubtractProduct(row + k, now.beside[k - 1], x);
         }
-        // Summed over the tile's rows: half of the lanes go on with each column.
+        // Sums over the tile's rows: half of the lanes go on with each column.
         const bool odd = at_.row % 2 != 0;
         const double keep = odd ? x[1] : x[0], give = odd ? x[0] : x[1];
         double sum = keep + ShuffleXor(give, 4);

@@ -1,5 +1,5 @@
-// The Cholesky factor of a band of a few tiles, computed by a warp, with the moving window in registers. With
-// L^-1 of a diagonal tile known, a step is
+// The Cholesky factor of a band of a few tiles, computed by a warp that keeps the moving window in registers.
+// With L^-1 of a diagonal tile known, a step is
 //   X_k = S_k L^-T,   S_kl -= X_k X_l^T
 // and right-hand sides are rows below the band.
 #ifndef SPEXD_CUDA_KERNELS_FACTOR_TILED_FACTOR_CUH_
@@ -11,15 +11,15 @@
 
 namespace spexd::cuda {
 
-// The band's widths in a tile row's columns, and in the rows of its diagonal tile, as far as a lane has them.
-// They are loaded a tile row ahead of the entries, which depend on them.
+// A lane's share of the band's widths, in a tile row's columns and in the rows of its diagonal tile. They are
+// loaded a tile row ahead of the entries, which depend on them.
 template <int kTiles>
 struct TileWidths {
   int columns[kTiles + 1][2], row;
 };
 
 // Rows [first, first + count) of a band matrix plus `shift`, without couplings to the other rows. Rows after
-// them are those of the identity. kRight: with two right-hand sides, ones and `right`.
+// them are those of the identity. kWithRight: there are two right-hand sides, ones and `right`.
 template <bool kWithRight>
 struct BandRows {
   static constexpr bool kRight = kWithRight;
@@ -32,7 +32,7 @@ struct BandRows {
   __device__ __forceinline__ int WidthOf(int unknown) const {
     return unknown < count ? band.WidthOf(first + unknown) : -1;
   }
-  // Turns the widths of the tile row before into those of `row`.
+  // Turns the widths of the previous tile row into those of `row`.
   template <int kTiles>
   __device__ __forceinline__ void NextWidths(int row, TileWidths<kTiles>* widths) const {
 #pragma unroll
@@ -43,7 +43,7 @@ struct BandRows {
     }
     widths->row = WidthOf(row * kTile + at.row);
   }
-  // Tiles [row - kTiles .. row] of a tile row, the diagonal one last, without `shift`.
+  // Loads tiles [row - kTiles .. row] of a tile row, the diagonal one last, without `shift`.
   template <int kTiles>
   __device__ __forceinline__ void Load(int row, const TileWidths<kTiles>& widths,
                                        double (&tiles)[kTiles + 1][2]) const {
@@ -94,7 +94,7 @@ __device__ __forceinline__ void AddProducts(const double (&rows)[kRows][2], cons
   }
 }
 
-// Tile (k, l) of the window, the right-hand sides beside the tile rows, and the diagonal as it was loaded.
+// The moving window: its tiles (k, l), the right-hand sides beside the tile rows, and the diagonal as loaded.
 template <int kTiles, bool kRight>
 struct FactorWindow {
   static constexpr int kLast = kRight ? kTiles : kTiles - 1;  // row of x that is used
@@ -123,7 +123,7 @@ struct FactorWindow {
   }
 
   // Subtracts the contribution of the first column (x and its right-hand sides), and moves on by a tile.
-  // `coming` is the next row.
+  // `coming` is the next tile row.
   __device__ __forceinline__ void Advance(const LanePositions& at, const double (&x)[kTiles][2],
                                           const double (&x_right)[2], const double (&coming)[kTiles + 1][2],
                                           const double (&coming_right)[2]) {

@@ -1,9 +1,9 @@
 // The Cholesky factor of a band too wide for registers (tiled_factor.cuh), computed by a block of threads,
 // with the moving window in shared memory if it fits.
 //
-// A step takes a tile column: X of the tiles below the diagonal one, then their products from the window.
-// Meanwhile one warp inverts the factor of the next diagonal tile; these inversions are a chain, and the
-// limit.
+// A step takes a tile column: it computes X of the tiles below the diagonal one, then subtracts their
+// products from the window. Meanwhile one warp inverts the factor of the next diagonal tile. These inversions
+// form a chain, which is the limit.
 #ifndef SPEXD_CUDA_KERNELS_FACTOR_WIDE_FACTOR_CUH_
 #define SPEXD_CUDA_KERNELS_FACTOR_WIDE_FACTOR_CUH_
 
@@ -17,20 +17,19 @@ namespace spexd::cuda {
 
 inline constexpr int kRightSize = 2 * kTile;  // both right-hand sides of a tile
 
-// Positions in memory of the tiles of a moving window of tile rows and columns: a triangle of slots. A tile
-// lies at the unordered pair of its row's and column's slots. It keeps its place while both are in the
-// window.
+// The positions in memory of a moving window's tiles: a triangle of slots. A tile lies at the unordered pair
+// of its row's and column's slots. It keeps its place while both are in the window.
 struct TriangleRing {
   int slots;
   __host__ __device__ static int Tiles(int slots) { return slots * (slots + 1) / 2; }
-  __device__ int Slot(int base, int offset) const {  // slot of tile base + offset, where base is reduced
+  __device__ int Slot(int base, int offset) const {  // slot of tile base + offset; base < slots
     const int slot = base + offset;
     return slot >= slots ? slot - slots : slot;
   }
   __device__ int Before(int base) const { return Slot(base, slots - 1); }
 };
 
-// A slot of the window, where its line of the triangle begins, and the end of the slots, all in doubles.
+// A slot of the window, the start of its line in the triangle, and the end of the slots, all in doubles.
 struct RingSlot {
   unsigned at, line, end;
   __device__ RingSlot(const TriangleRing& ring, int slot)
@@ -40,8 +39,8 @@ struct RingSlot {
     line += at;
     if (at == end) at = line = 0;
   }
-  // Offset in the window of the tile of two slots: it lies in the line of the higher one, which is the larger
-  // of both positions.
+  // Offset in the window of the tile of two slots. It lies in the line of the higher slot, so it is the
+  // larger of both positions.
   __device__ int TileWith(const RingSlot& other) const { return max(line + other.at, other.line + at); }
 };
 
@@ -54,8 +53,8 @@ __device__ __forceinline__ void StoreTwo(const double* own, double* to) {
   *reinterpret_cast<double2*>(to) = {own[0], own[1]};
 }
 
-// Memory of a block, in doubles. The window has a slot for each tile that a step uses, and for two rows that
-// come. `columns`: tile columns that are factored.
+// Memory of a block, in doubles. The window has a slot for each tile row that a step uses, and for the next
+// two. `columns`: tile columns that are factored.
 struct WideMemory {
   int slots, right, original, ends, near, window;
   __host__ __device__ WideMemory(int tiles, int columns) {
@@ -114,8 +113,8 @@ class WideFactor {
     to[0] = own0;
     to[1] = own1;
   }
-  // A row of tiles, of which this lane has a pair each: below the diagonal tile of a column, or behind the
-  // last one of these the right-hand sides. A row behind these is the last one again, only to be read.
+  // This lane's pairs of a row of tiles: a tile row below the diagonal tile of a column or, behind the last
+  // of these, the right-hand sides. A row further behind is the last one again, and may only be read.
   struct Row {
     RingSlot slot;
     double* first;     // this lane's pair of the window's first tile, or of the first right-hand sides
@@ -140,7 +139,7 @@ class WideFactor {
   // the factor.
   __device__ int Down(int column) const { return ends_[column] - column; }
 
-  // Calls keep.Diagonal, keep.Right and, for each tile below, keep.Below, for each tile column; a warp each.
+  // For each tile column, calls keep.Diagonal, keep.Right and, for each tile below, keep.Below; a warp each.
   template <typename Keep>
   __device__ void Factor(const Keep& keep) const {
     for (int row = 0; row <= tiles + 1; ++row) LoadRow(0, 0, row);
@@ -200,7 +199,7 @@ class WideFactor {
     }
   }
 
-  // L^-1 of the diagonal tile of a column.
+  // Computes L^-1 of the diagonal tile of a column.
   __device__ __forceinline__ void InvertDiagonal(int base, int column) const {
     const LanePositions& at = rows.at;
     double diagonal[2], inverse[2];
@@ -213,7 +212,7 @@ class WideFactor {
     at.Store(inverse[0], inverse[1], inverses_ + column % 2 * kTileSize);
   }
 
-  // X of the tiles below takes the place of S.
+  // Computes X of the tiles below the diagonal one, in the place of S.
   template <typename Keep>
   __device__ __forceinline__ void SolveColumn(int base, int column, const Keep& keep) const {
     const LanePositions& at = rows.at;
@@ -242,8 +241,8 @@ class WideFactor {
     keep.Beyond(column, down, tiles);
   }
 
-  // The products of a column's tiles, row by row in pairs of rows; the right-hand sides are the row behind
-  // the last. The first warp takes the next diagonal tile's and goes on with that tile.
+  // Subtracts the products of a column's tiles, by pairs of rows; the right-hand sides are the row behind the
+  // last. The first warp takes the product of the next diagonal tile, and goes on with that tile.
   __device__ __forceinline__ void Update(int base, int column) const {
     const ColumnX x = {base, Down(column), min(Down(column), columns_ - 1 - column)};
     if (warp_ == 0) {
@@ -265,7 +264,7 @@ class WideFactor {
     __device__ int last() const { return down + (Rows::kRight ? 1 : 0); }
   };
 
-  // What a product of two rows of X with another one is taken from, and that one.
+  // The two tiles from which products of two rows of X with another row are subtracted, and that other row.
   struct Product {
     double *top, *bottom;
     double other[2], d[4];
@@ -279,7 +278,7 @@ class WideFactor {
     }
   };
 
-  // Products [begin, end), counted over pairs of rows (1, 2), (3, 4) .. and over l.
+  // Subtracts products [begin, end), counted over pairs of rows (1, 2), (3, 4) .. and over l.
   __device__ __forceinline__ void MultiplyPairs(const ColumnX& x, int begin, int end) const {
     const RingSlot own(ring, x.base);
     const double* const pairs = window_ + rows.at.pair;
@@ -296,7 +295,7 @@ class WideFactor {
       RingSlot column = SlotOf(x.base, from + 1);
       const int both = min(to, row);
       int l = from + 1;
-      // Two at a time, which do not wait for each other.
+      // Two products at a time do not wait for each other.
       for (; l < both; l += 2) {
         Product even(top, bottom, pairs + own.TileWith(column), column);
         column.Next();

@@ -1,4 +1,4 @@
-// Kinds of bands too wide for registers, by what their windows take of a multiprocessor's shared memory.
+// Kinds of bands too wide for registers, by how much shared memory their windows take.
 #ifndef SPEXD_CUDA_KERNELS_FACTOR_WIDE_KINDS_CUH_
 #define SPEXD_CUDA_KERNELS_FACTOR_WIDE_KINDS_CUH_
 
@@ -9,8 +9,8 @@
 
 namespace spexd::cuda {
 
-// Most tiles below the diagonal one of a kind. An H100's multiprocessor holds four, two and one block of the
-// first three; the last takes any band.
+// The most tiles of a kind below the diagonal one. An H100's multiprocessor holds four, two and one block of
+// the first three; the last takes any band.
 __host__ __device__ inline int WideTiles(int kind) {
   constexpr int kTiles[kWideKinds - 1] = {8, 14, 21};
   return kind < kWideKinds - 1 ? kTiles[kind] : INT32_MAX;
@@ -21,9 +21,9 @@ __host__ __device__ inline int WideKindOf(int tiles) {
   return kind;
 }
 
-// Most bands are wide in a job whose widest exceeds this; in others few are, beside holes.
+// In a job whose widest band exceeds this, most bands are wide; in others only a few beside holes.
 inline constexpr int kFineWidth = 128;
-// The first kind that a job uses: one kernel takes what few wide bands there are, with one scratch.
+// The first kind that a job uses. Where wide bands are few, one kernel with one scratch takes them all.
 __host__ __device__ inline int FirstWideKind(int max_width) {
   return max_width > kFineWidth ? 0 : WideKindOf(TilesOf(max_width));
 }

@@ -1,6 +1,6 @@
-// Stage "resolution": number of poles of the square root of each chunk of a fibre, the poles
+// Stage "resolution": chooses the number of poles of each chunk's square root, the poles
 // (core/extract/pole_formula.h), and how many diagonals they need. A chunk's spectrum lies within that of its
-// fibre: only chunks with a hole need the poles that it asks for.
+// fibre, and only chunks with a hole need as many poles as the fibre's spectrum demands.
 //
 // Floor for a frame: P read once, 0.15 GB, 0.04 ms.
 #include "core/extract/band_rule.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Maximum of `own` over the threads of a block.
+// Returns the maximum of `own` over the threads of a block.
 __device__ double BlockMost(double own, double* shared) {
   own = WarpMost(own);
   __syncthreads();
@@ -21,7 +21,7 @@ __device__ double BlockMost(double own, double* shared) {
   return own;
 }
 
-// Gershgorin's bound of row j. Columns reach as far as those before, or further.
+// Gershgorin's bound for row j. Each column reaches at least as far as the ones before it.
 __device__ double RowSum(const Band& p, int j) {
   double sum = 0;
   for (int k = 0, width = p.WidthOf(j); k <= width; ++k) sum += fabs(p.Value(j + k, j));
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
   const PoleFormula formula(bounds.least, bounds.most, poles);
   double* const shift = args.resolution.pole_shift + part * kMaxPoles;
   double* const weight = args.resolution.pole_weight + part * kMaxPoles;
-  // Groups are filled up with poles of no weight.
+  // Groups are filled up with poles of zero weight.
   if (threadIdx.x < kMaxPoles) {
     const Pole pole = formula.At(min(static_cast<int>(threadIdx.x), poles - 1));
     shift[threadIdx.x] = pole.shift;
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads) BoundAndPlan(RootArgs args) {
     widest[threadIdx.x] = kResolutionHalfWidth;
   }
   __syncthreads();
-  // A warp takes a diagonal, which is needed by poles with shifts below `without`.
+  // A warp takes a diagonal: poles with shifts below `without` need it.
   const int lane = threadIdx.x % kWarp;
   for (int k = kResolutionHalfWidth + 1 + threadIdx.x / kWarp; k <= p.half_width; k += kThreads / kWarp) {
     double without = 0;

@@ -16,7 +16,8 @@ inline constexpr int kRootThreads = kPoleGroup * kWarp;  // one warp per pole
 // two rows of X L^-1, where X = U L^-T.
 __host__ __device__ constexpr int KeptOf(int tiles) { return (tiles + 1) * kTileSize + 2 * kTile; }
 
-// Writes these values, from tile column `first` on: those of a halo before the core are not read again.
+// Writes the values that KeptOf counts, from tile column `first` on. Those of a halo before the core are not
+// read again.
 struct KeptRoot {
   double* kept;
   int tiles, first;

@@ -39,13 +39,13 @@ inline constexpr int kNarrowFibres =
 
 // Each kernel takes the tasks whose largest width belongs to it.
 cudaError_t NarrowRoots(const RootArgs& args, cudaStream_t stream);
-// Bands of two tiles on `stream`, wider ones on `deep`.
+// Runs bands of two tiles on `stream`, wider ones on `deep`.
 cudaError_t TiledRoots(const RootArgs& args, cudaStream_t stream, cudaStream_t deep);
-// Kinds of wide bands side by side, the widest on the first stream.
+// Runs the kinds of wide bands side by side, the widest on the first stream.
 cudaError_t WideRoots(const RootArgs& args, const RootShape& shape,
                       const std::array<cudaStream_t, kWideKinds>& streams);
 
-// Scratch that they use at the same time, in doubles.
+// Scratch that these use at the same time, in doubles.
 int64_t NarrowRootScratch(const RootShape& shape);
 int64_t TiledRootScratch(const RootShape& shape);
 int64_t WideRootScratch(const RootShape& shape);
@@ -54,10 +54,11 @@ __device__ inline int GroupsOf(const RootArgs& args, int fibre, int chunk) {
   return (args.resolution.poles[fibre * args.chunks.count + chunk] + kPoleGroup - 1) / kPoleGroup;
 }
 
-// A fibre, a chunk and a slot of sums, which takes groups of poles [group, end), one after the other: the
-// first slot those that exceed the number of slots, the others one. So all are added in their order, whatever
-// the number of slots. The lists of each kind (ResolutionArrays) have these numbers; that of the narrow kind
-// is filled up, so that a warp's fibres are of one chunk and slot, with -1.
+// A fibre, a chunk and a slot of sums, with the slot's groups of poles [group, end), which are taken one
+// after the other. The first slot also takes the groups that exceed the number of slots; every other slot
+// takes one. So all groups are added in the same order, whatever the number of slots. The lists of tasks
+// (ResolutionArrays) have the tasks' numbers. The list of the narrow kind is filled up with -1, so that a
+// warp's fibres belong to one chunk and slot.
 struct RootTask {
   int fibre, chunk, slot, group, end;
   __device__ RootTask(const RootArgs& args, int number)
@@ -70,7 +71,7 @@ struct RootTask {
   __device__ int NumberOf(const RootArgs& args) const {
     return (slot * args.chunks.count + chunk) * args.fibres + fibre;
   }
-  // Where the poles of a group are.
+  // Index of the first pole of a group.
   __device__ int FirstPole(const RootArgs& args, int of_group) const {
     return (fibre * args.chunks.count + chunk) * kMaxPoles + of_group * kPoleGroup;
   }

@@ -1,5 +1,5 @@
-// Square roots of bands of usual width. They are so narrow that a thread keeps the window of one recurrence
-// in registers. A warp has 4 fibres, with 8 poles of each side by side in lanes.
+// Square roots of bands of usual width, so narrow that a thread keeps the window of one recurrence in
+// registers. A warp has 4 fibres, with 8 poles of each side by side in lanes.
 //
 // Floor for a frame (500 fibres, 16 poles, band of 12): 10.6 Gflop, 0.32 ms. In this implementation the
 // factors go through memory, 2 x 2.3 GB, 1.1 ms: no cache holds them.
@@ -10,8 +10,8 @@
 namespace spexd::cuda {
 namespace {
 
-// Most blocks; they take recurrences until none is left, with a scratch each. Four for each multiprocessor of
-// a large device: with other kernels beside them, more are no faster.
+// Maximum number of blocks. Each takes recurrences until none is left, and has its own scratch. This is four
+// for each multiprocessor of a large device: with other kernels beside them, more are no faster.
 constexpr int kMaxBlocks = 528;
 constexpr int64_t kMaxBytes = int64_t{5} << 28;
 constexpr int kFibres = kNarrowFibres;
@@ -21,7 +21,7 @@ constexpr int kRows = 8;    // bins being fetched where P is read
 
 constexpr int kWidth = kMaxNarrow;
 static_assert(kWidth >= kResolutionHalfWidth && kWidth % 2 != 0);
-// Values that a lane keeps of a bin, as pairs: 1 / D, the column of D L^T, and both right-hand sides.
+// Values that a lane keeps of a bin, in pairs: 1 / D, the column of D L^T, and both right-hand sides.
 constexpr int kKept = kWidth + 3;
 
 // Rows of P and fluxes of a warp's fibres that are being fetched: a ring of bins, each [fibre, diagonal or
@@ -137,7 +137,7 @@ struct InverseWindow {
       for (int b = 0; b <= a; ++b) v[a][b] = 0;
     }
   }
-  // The inverse's column of the bin before, from the factor's column l and 1 / D.
+  // Computes the inverse's column of the bin before, from the factor's column l and 1 / D.
   __device__ __forceinline__ void Column(double reciprocal, const double (&l)[kWidth + 1],
                                          double (&column)[kWidth + 1]) const {
     column[0] = reciprocal;
@@ -173,8 +173,8 @@ struct InverseWindow {
   }
 };
 
-// Destination of a lane's contribution: sums over a fibre's poles of this slot; null: none. The first group
-// of poles begins them.
+// Destination of a lane's contribution: a fibre's sums over the poles of a slot; null: none. The first group
+// of poles begins the sums.
 struct PoleShare {
   double weight;
   double* sums;
@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kWarp, 8) Narrow(RootArgs args) {
       __syncwarp();
       InvertNarrow(bins, kept, shared + 2 * lane,
                    {weight, runs ? SumsAt(args, task.slot, task.fibre, 0) : nullptr, round == 0});
-      __syncwarp();  // the next fibres' rows take the place of what other lanes have read
+      __syncwarp();  // the next fibres' rows overwrite what other lanes have read
     }
   }
 }

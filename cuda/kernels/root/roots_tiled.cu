@@ -10,8 +10,8 @@ namespace spexd::cuda {
 namespace {
 
 constexpr int kMaxTiles = kMaxTiled / kTile;
-// Most blocks by tiles; they loop over the recurrences, with a scratch each. All are on a large device at
-// once: if some had to wait for others, the last ones would keep it half idle.
+// Maximum number of blocks by tiles. They loop over the recurrences, and each has its own scratch. All fit on
+// a large device at once: if some had to wait for others, the last ones would keep the device half idle.
 constexpr int kMaxBlocks[kMaxTiles + 1] = {0, 0, 198, 132, 104};
 constexpr int64_t kMaxBytes = int64_t{1} << 31;  // scratch limit of a kernel
 
@@ -40,7 +40,7 @@ struct KeptColumn {
 template <int kTiles, typename Report>
 __device__ __forceinline__ void InvertTiled(const LanePositions& at, int columns, int first,
                                             double* transpose, const double* kept, const Report& report) {
-  // Tile (k, l) of the inverse behind the column, both triangles; and rows of the solutions.
+  // Tiles (k, l) of the inverse behind the column, in both triangles, and rows of the solutions.
   double c[kTiles][kTiles][2] = {}, f[kTiles][2] = {};
   KeptColumn<kTiles> next;
   next.Load(kept + int64_t{columns - 1 - first} * KeptOf(kTiles));
@@ -101,7 +101,7 @@ __device__ __forceinline__ void InvertTiled(const LanePositions& at, int columns
   }
 }
 
-// Takes the tasks with kTiles tiles below the diagonal.
+// Solves the tasks with kTiles tiles below the diagonal one.
 template <int kTiles>
 __global__ void __launch_bounds__(kRootThreads, kTiles == 2 ? 2 : 1) Tiled(RootArgs args) {
   double* const shared = DynamicShared();

@@ -1,7 +1,7 @@
-// Square roots of bands too wide for registers (wide_factor.cuh). A block of threads takes a recurrence, the
-// poles of a group one after the other. Written as in root_tiles.cuh, the backward pass takes one barrier for
-// a tile column: all warps share C_k0; then the first one makes C_00 while the others go on with the column
-// before, whose rows k > 1 do not need it.
+// Square roots of bands too wide for registers (wide_factor.cuh). A block of threads takes the poles of a
+// group one after the other, a recurrence each. The backward pass (notation of root_tiles.cuh) takes one
+// barrier for each tile column: all warps share C_k0; then the first warp makes C_00 while the others go on
+// with the column before, whose rows k > 1 do not need it.
 //
 // Floor for a frame at 0.4 Angstrom (500 fibres of 4700 bins, 36 poles, bands of 40 bins on average): 0.42
 // Tflop, 7 ms on the matrix units; the factor written and read, 2 x 27 GB, 13 ms.
@@ -14,8 +14,8 @@ namespace {
 // Warps of a block of each kind: many where few blocks share a multiprocessor. All have 128 registers, so
 // that a multiprocessor takes 16 warps.
 constexpr int kWarpsOf[kWideKinds] = {4, 8, 16, 16}, kMaxWarps = 16;
-// Most blocks; they take tasks until none is left, with a scratch each. Few bands are wide on usual grids; on
-// others a kind fills an H100.
+// Maximum number of blocks. Each takes tasks until none is left, and has its own scratch. On usual grids few
+// bands are wide; on others one kind of bands fills an H100.
 constexpr int kMaxBlocks = 198, kMaxFineBlocks = 132 * kMaxWarps;
 // Scratch limit of a kind, on usual grids and on those whose bands are mostly wide.
 constexpr int64_t kMaxBytes = int64_t{1} << 29, kMaxFineBytes = int64_t{3} << 30;
@@ -31,7 +31,7 @@ struct RootMemory {
         transpose(shares + 2 * PairsOf(tiles, warps) * kTileSize),
         task(transpose + kTransposeSize),
         total(task + 2) {}
-  // How many warps have rows of a column with so many tiles below the diagonal one.
+  // Number of warps that have rows of a column with `down` tiles below the diagonal one.
   __host__ __device__ static int PairsOf(int down, int warps) { return min(down / 2 + 1, warps); }
 };
 
@@ -51,12 +51,12 @@ struct PoleReport {
     return reinterpret_cast<double2*>(SumsAt(args, task.slot, task.fibre, bins.first + column * kTile)) +
            threadIdx.x % kWarp;
   }
-  // What the poles before have left.
+  // Returns the sums over the poles before this one.
   __device__ double2 Before(int column) const {
     const double2* const sums = first ? nullptr : SumsOf(column);
     return sums == nullptr ? double2{0, 0} : *sums;
   }
-  // C_00, C_10 and F_0 of a tile column.
+  // Adds C_00, C_10 and F_0 of a tile column.
   __device__ void Add(int column, const double2& before, const double (&near)[2], const double (&far)[2],
                       const double (&solution)[2]) const {
 #pragma unroll
@@ -113,7 +113,7 @@ class WideInverse {
   static constexpr int kWarps = Factor::kWarps;
 
   __device__ double* KeptAt(int column) const { return columns_kept_ + column % 2 * KeptOf(factor_.tiles); }
-  // Starts to copy what the forward pass kept of a column, which is from `first` on.
+  // Starts to copy what the forward pass kept of a column; it kept columns from `first` on.
   __device__ void Fetch(int column, int first) const {
     const int lane = threadIdx.x % kWarp, down = factor_.Down(column);
     const double* const from = kept_ + int64_t{column - first} * KeptOf(factor_.tiles);
@@ -130,7 +130,8 @@ class WideInverse {
     own[1] *= sign;
   }
 
-  // C_k0 for all k > 0 and F_0, each warp some pairs of rows, and its share of sum_k Z_k C_k0.
+  // Computes C_k0 for all k > 0, F_0 and the warp's share of sum_k Z_k C_k0. Each warp takes some pairs of
+  // rows.
   __device__ __forceinline__ void MakeRows(int base, int column) const {
     const int down = factor_.Down(column);
     const double* const z = KeptAt(column) + 2 * (threadIdx.x % kWarp);
@@ -191,7 +192,7 @@ class WideInverse {
     MultiplyAdd8(z, c, share);
   }
 
-  // C_00, from D^-1 and the warps' shares, by one warp.
+  // Computes C_00 from D^-1 and the warps' shares. One warp calls it.
   __device__ __forceinline__ void MakeDiagonal(int base, int column, const double2& before,
                                                double (&diagonal)[2], const PoleReport& report) const {
     const double* const shares = ShareOf(column);
@@ -243,7 +244,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kMaxWarps / kWarps)
     const ChunkRange bins(args.chunks, args.precision.size, task.chunk);
     for (int p = 0; p < (task.end - task.group) * kPoleGroup; ++p) {
       const int pole = task.FirstPole(args, task.group) + p;
-      if (p > 0 && args.resolution.pole_weight[pole] == 0) break;  // groups are filled up with these
+      if (p > 0 && args.resolution.pole_weight[pole] == 0) break;  // the rest only fills the group up
       const int tiles = TilesOf(args.resolution.widest[pole]);
       const BandRows<true> rows = {at,
                                    Band(args.precision, task.fibre),
@@ -264,7 +265,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kMaxWarps / kWarps)
 
 using WideKernel = void (*)(RootArgs, RootKind, int);
 
-// A kernel for bands of up to so many tiles.
+// The kernel for one kind of bands, those of up to `tiles` tiles.
 struct WideLaunch {
   int tiles, warps, blocks;
   WideKernel kernel;

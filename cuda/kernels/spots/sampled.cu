@@ -1,14 +1,14 @@
 // Stage "spots": sampled spots (core/model/spots/sampled_formula.h), weighted sums of stamps.
 //
 // A block takes a stretch of a fibre's bins, which mostly share their images, so that it finds their stamps
-// in its multiprocessor's cache; a warp takes 8 of these bins. Lanes find the bins' places and terms, then sum
-// the pixels at the end of each spot that do not fill a warp, those of all bins together. Then follows bin
-// after bin: a lane takes every 32nd pixel of the sum, and, to shift it by a sinc, a run of pixels.
+// in its multiprocessor's cache; a warp takes 8 of these bins. Lanes find the bins' places and terms, then
+// sum the pixels at the end of each spot that do not fill a warp, those of all bins together. Then the warp
+// takes one bin after the other: a lane sums every 32nd pixel and, to shift by a sinc, takes a run of pixels.
 //
 // Floor for a frame (500 fibres of 2350 bins, 14 x 14 pixels, 16 terms): 1.84 GB written, 0.44 ms; 14.7 GB of
-// stamps read from the first cache, 0.5 ms, of which the second one gives 0.7 GB (88 stamps to 128 bins,
-// 0.15 ms); 7.4 Gflop, 0.22 ms. 3.7 G numbers are converted from float32. The loop over terms is not unrolled:
-// that makes the kernel slower (docs/performance.md).
+// stamps read from the first-level cache, 0.5 ms, of which the second level supplies 0.7 GB (88 stamps to 128
+// bins, 0.15 ms); 7.4 Gflop, 0.22 ms. 3.7 G numbers are converted from float32. The loop over terms is not
+// unrolled, because that makes the kernel slower.
 #include "core/model/spots/sampled_formula.h"
 #include "cuda/kernels/common/device.cuh"
 #include "cuda/kernels/common/legendre.cuh"
@@ -20,7 +20,7 @@ namespace {
 constexpr int kMaxWarps = 16;  // warps of a block
 constexpr int kBins = 8;       // bins of a warp
 constexpr int kSums = 6;       // pixels of a lane that are summed at a time
-constexpr int kRun = 7;        // neighbouring pixels of a lane's that are shifted; odd: lanes share no banks
+constexpr int kRun = 7;        // neighbouring pixels that a lane shifts; odd, so that lanes share no banks
 constexpr int kSincWeights = 2 * kSincReach + 1;
 
 constexpr int InDoubles(size_t bytes) { return static_cast<int>((bytes + 7) / 8); }
@@ -55,7 +55,7 @@ struct SampledWork {
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
   __device__ SampledPlace* places() const { return reinterpret_cast<SampledPlace*>(own); }
-  // A bin's terms, whose `stamp` is where it begins.
+  // A bin's terms; `stamp` of a term is where its stamp begins.
   __device__ SampledTerm* terms(int bin) const {
     return reinterpret_cast<SampledTerm*>(own + scratch.terms) + bin * view.layout.terms();
   }
@@ -122,7 +122,7 @@ struct SampledWork {
   }
 
   // Shifts a line of rows, or of columns, of `width` pixels by a sinc. Calls use(pixel, value) for this
-  // lane's pixels, counted in the other order.
+  // lane's pixels, counted with rows and columns exchanged.
   template <typename Use>
   __device__ void ShiftLine(const double* line, const double* weights, int width, const Use& use) const {
     const int end = pixels(), height = end / width;

@@ -1,4 +1,4 @@
-// Stage "spots": the values of a PSF's spots, enqueued on a stream. Each spot model has its kernel.
+// Stage "spots": the values of a PSF's spots, enqueued on a stream. Each spot model has its own kernel.
 #ifndef SPEXD_CUDA_KERNELS_SPOTS_SPOTS_H_
 #define SPEXD_CUDA_KERNELS_SPOTS_SPOTS_H_
 
@@ -27,7 +27,7 @@ cudaError_t ConfigureSampledSpots(int shared_bytes);
 
 // ---- Any model
 
-// Evaluates the spots, which are located. REQUIRES: shared_bytes >= SpotBytes.
+// Evaluates the spots. REQUIRES: LocateSpots has run; shared_bytes >= SpotBytes.
 inline cudaError_t EvaluateSpots(const PsfArrays& psf, int shared_bytes, cudaStream_t stream) {
   return std::visit([&](const auto& model) { return EvaluateSpots(psf, model, shared_bytes, stream); },
                     psf.model);

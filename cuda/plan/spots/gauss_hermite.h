@@ -11,7 +11,7 @@
 
 namespace spexd::cuda {
 
-// Two cores are one with more degrees: those of the second one are counted from here on.
+// Two cores are treated as one with more degrees: those of the second core are counted from here on.
 inline constexpr int kSecondCoreDegree = kMaxTwoCoreDegree + 1;
 
 struct GaussHermiteShape {
@@ -19,8 +19,8 @@ struct GaussHermiteShape {
   int degree = 0;  // the largest in x or y
   int terms = 0;   // of all cores
   bool cutoff = false, tail = false;
-  // The series come in this order: sigma_x and sigma_y of each core, the terms, the cutoff, and a tail's
-  // amplitude, core, index, scale_x, scale_y.
+  // The order of the series: sigma_x and sigma_y of each core, the terms, the cutoff, and a tail's amplitude,
+  // core, index, scale_x, scale_y.
   SeriesShape series;
 
   SPEXD_HOST_DEVICE int widths() const { return 2 * cores; }

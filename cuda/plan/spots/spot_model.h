@@ -1,5 +1,5 @@
-// The spot models' shapes and arrays (core/model/spots/spot_model.h). A model has its own functions ShapeOf,
-// LayOutSpots and PackSpots, and its kernel (cuda/kernels/spots/spots.h).
+// The spot models' shapes and arrays (core/model/spots/spot_model.h). Each model has its own functions
+// ShapeOf, LayOutSpots and PackSpots, and its own kernel (cuda/kernels/spots/spots.h).
 #ifndef SPEXD_CUDA_PLAN_SPOTS_SPOT_MODEL_H_
 #define SPEXD_CUDA_PLAN_SPOTS_SPOT_MODEL_H_
 
@@ -10,7 +10,7 @@
 
 namespace spexd::cuda {
 
-// Known before anything is on a device.
+// A spot model's sizes, which are known before anything is on a device.
 using SpotModelShape = std::variant<GaussHermiteShape, SampledShape>;
 // The model in device memory; passed to kernels by value.
 using SpotModelArrays = std::variant<GaussHermiteArrays, SampledArrays>;

@@ -9,8 +9,8 @@
 
 namespace spexd::cuda {
 
-// Returns only the devices of `asked`, because asking a device takes milliseconds. Returns all if `asked` is
-// empty or names one that is not there. FailedPrecondition, saying what is missing, if there is no usable
+// Returns only the devices of `asked`, because querying a device takes milliseconds. Returns all if `asked`
+// is empty or names one that is not there. FailedPrecondition, saying what is missing, if there is no usable
 // driver or no device.
 absl::StatusOr<std::vector<FoundDevice>> FindDevices(const std::vector<int>& asked);
 

@@ -1,4 +1,4 @@
-// The number that the cells of exposures and cameras show, and tables that are sorted by a click on a column's title.
+// Chooses the number that the cells of exposures and cameras show, and sorts tables by a click on a column's title.
 
 const choice = document.getElementById("number");
 if (choice) {
@@ -9,7 +9,8 @@ if (choice) {
   });
 }
 
-// Cells without text come last in both directions; numbers, of "3 / 40" the first, go by their size.
+// Sorts a table by a column: numbers by size ("3 / 40" by the first). Cells without text come last in both
+// directions.
 function sortBy(table, column, ascending) {
   const number = table.tHead.rows[0].cells[column].className === "n";
   const key = (row) => {
