@@ -200,8 +200,8 @@ std::vector<Option> MemoryOptions() {
        "Memory of each CUDA device that the engine takes at the start. 0: nine tenths of the free memory",
        kCommon},
       {"product-device-bytes", "BYTES", [](O o) -> V { return &o->product_device_bytes; }, 0, kMaxBytes,
-       "Memory of each CUDA device for products, beside --device-memory-bytes: a quarter for spectra that "
-       "wait, the rest for computing. Products that do not fit are computed on the CPU. 0: all are"},
+       "Memory of each CUDA device for products, in addition to --device-memory-bytes: a quarter for waiting "
+       "spectra, the rest for computing. Products that do not fit are computed on the CPU. 0: all are"},
       {"psf-cache-bytes", "BYTES", [](O o) -> V { return &o->psf_cache_bytes; }, 0, kMaxBytes,
        "Cache of PSFs, prepared grids, trace references, fiberflats and templates. 0: 1 GiB and, with "
        "CUDA, the memory of all devices, where the engine evicts the least recently used",
@@ -211,7 +211,7 @@ std::vector<Option> MemoryOptions() {
       {"max-upload-bytes", "BYTES", [](O o) -> V { return &o->max_upload_bytes; }, 1, kMaxBytes,
        "One input, as sent or read, and as decompressed"},
       {"max-upload-total-bytes", "BYTES", [](O o) -> V { return &o->max_upload_total_bytes; }, 1, kMaxBytes,
-       "All uploads in flight. With --identities, one identity may hold no more of it than it leaves free"},
+       "All uploads in flight. With --identities, one identity may hold no more than it leaves free"},
       {"max-input-bytes", "BYTES", [](O o) -> V { return &o->max_input_bytes; }, 0, kMaxBytes,
        "Files that running jobs read and decompress at once, and as much again for the data decoded from "
        "them. 0: an eighth of the memory each, at least 1 GiB"},

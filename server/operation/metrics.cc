@@ -200,7 +200,7 @@ Metrics::Metrics()
                   .Register(registry_)),
       first_bundle_(prometheus::BuildHistogram()
                         .Name("spexd_time_to_first_bundle_seconds")
-                        .Help("Seconds from a job's header to its first finished bundle")
+                        .Help("Seconds from the start of a job's call to its first finished bundle")
                         .Register(registry_)
                         .Add({}, kSeconds)),
       estimate_(prometheus::BuildHistogram()
