@@ -81,9 +81,9 @@ class SkyPca:
         self.mean: np.ndarray = native.mean
         #: float64 [bin], Angstrom in vacuum
         self.wave = np.array(native.grid.values())
-        #: float64 [frame, component]: rms over the frame's sky spectra; NaN for a frame without any
+        #: Rms over a frame's sky spectra, float64 [frame, component]; NaN for a frame without any
         self.amplitudes: np.ndarray = native.amplitudes()
-        #: int64 [frame]: number of sky spectra that were added
+        #: Number of sky spectra that were added, int64 [frame]
         self.spectra: np.ndarray = native.spectra()
 
     @property
